@@ -1,0 +1,87 @@
+"""The Algorithm contract, and the parts that every algorithm needs."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from moqd import preferences
+from moqd.archive import Archive, Parents, empty_archive
+from moqd.tasks.task import Task
+from moqd.tessellation import cvt_centroids
+from moqd.types import Evaluation, Genotype, Info, Key, Offspring, Source
+from moqd.variation.iso_line import iso_line
+
+
+class State(Protocol):
+    """A NamedTuple of arrays; `archive` is what metrics, figures and the explorer read."""
+
+    @property
+    def archive(self) -> Archive: ...
+
+
+class Algorithm(NamedTuple):
+    """An algorithm is three pure functions; randomness comes in as the key."""
+
+    name: str
+    config: Any
+    """A frozen dataclass: what config.json records."""
+    needs_transitions: bool
+    init: Callable[[Key], tuple[Any, Offspring]]
+    """The first state, and the first, random batch."""
+    ask: Callable[[Key, Any], Offspring]
+    """Selection and variation: what to evaluate next."""
+    tell: Callable[[Key, Any, Offspring, Evaluation], tuple[Any, Info]]
+    """Learning and addition: what the evaluation changes."""
+
+
+def archive_for(task: Task, genotype: Genotype, *, num_cells: int, front_length: int) -> Archive:
+    """An empty archive over the task's feature space, with the same cells in every run."""
+    bounds = np.asarray(task.feature_bounds, np.float32).reshape(-1, 2).T
+    return empty_archive(
+        genotype,
+        jnp.asarray(cvt_centroids(num_cells, task.feature_bounds)),
+        jnp.asarray(bounds),
+        num_objectives=task.num_objectives,
+        front_length=front_length,
+    )
+
+
+def random_offspring(key: Key, task: Task, batch: int) -> Offspring:
+    """Random genotypes, with uniformly random preferences."""
+    key_genotype, key_preference = jax.random.split(key)
+    return Offspring(
+        genotype=task.init_genotype(key_genotype, batch),
+        preference=preferences.uniform(key_preference, batch, task.num_objectives),
+        source=jnp.full(batch, Source.RANDOM, jnp.int32),
+    )
+
+
+def select_or_random(
+    key: Key, task: Task, num_parents: int, any_valid: Bool[Array, ""], select: Callable[[Key], Parents]
+) -> Parents:
+    """What `select` selects; random genotypes while there is nothing to select from (every evaluation failed)."""
+
+    def fresh(key: Key) -> Parents:
+        offspring = random_offspring(key, task, num_parents)
+        return Parents(offspring.genotype, offspring.preference)
+
+    return jax.lax.cond(any_valid, select, fresh, key)
+
+
+def vary_by_line(key: Key, task: Task, parents: Parents, *, iso_sigma: float, line_sigma: float) -> Offspring:
+    """Iso+LineDD of the first half of the parents towards the second; a child has its first parent's preference."""
+    batch = parents.preference.shape[0] // 2
+    first, second = (jax.tree.map(lambda leaf: leaf[half], parents) for half in (slice(batch), slice(batch, None)))
+    child = iso_line(
+        key,
+        first.genotype,
+        second.genotype,
+        iso_sigma=iso_sigma,
+        line_sigma=line_sigma,
+        bounds=task.genotype_bounds,
+    )
+    return Offspring(child, first.preference, jnp.full(batch, Source.GA, jnp.int32))

@@ -1,0 +1,33 @@
+"""Passive archives: what an algorithm without cells has found, seen as an archive with cells."""
+
+from typing import Any, NamedTuple
+
+from moqd.algorithms.algorithm import Algorithm, archive_for
+from moqd.archive import Archive, add
+from moqd.tasks.task import Task
+from moqd.types import Evaluation, Info, Key, Offspring
+
+
+class PassiveState(NamedTuple):
+    active: Any
+    """The state of the algorithm itself."""
+    archive: Archive
+
+
+def with_passive_archive(algorithm: Algorithm, task: Task, *, num_cells: int, front_length: int) -> Algorithm:
+    """The same algorithm, with everything that it evaluates also added to an archive that it never reads."""
+
+    def init(key: Key) -> tuple[PassiveState, Offspring]:
+        active, offspring = algorithm.init(key)
+        archive = archive_for(task, offspring.genotype, num_cells=num_cells, front_length=front_length)
+        return PassiveState(active, archive), offspring
+
+    def ask(key: Key, state: PassiveState) -> Offspring:
+        return algorithm.ask(key, state.active)
+
+    def tell(key: Key, state: PassiveState, offspring: Offspring, evaluation: Evaluation) -> tuple[PassiveState, Info]:
+        active, info = algorithm.tell(key, state.active, offspring, evaluation)
+        archive, added = add(state.archive, offspring, evaluation)
+        return PassiveState(active, archive), Info(added, info.source, info.metrics)
+
+    return Algorithm(algorithm.name, algorithm.config, algorithm.needs_transitions, init, ask, tell)

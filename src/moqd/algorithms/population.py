@@ -1,0 +1,101 @@
+"""What NSGA-II and SPEA2 share: a population, binary tournaments, and survival of the best of old and new."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from moqd.algorithms.algorithm import Algorithm, random_offspring, select_or_random, vary_by_line
+from moqd.archive import Parents
+from moqd.tasks.task import Task
+from moqd.types import Evaluation, Genotype, Info, Key, Offspring
+
+
+@dataclass(frozen=True)
+class PopulationConfig:
+    """Hyper-parameters of NSGA-II and SPEA2, with the paper's values."""
+
+    population: int = 1600
+    """Solutions that survive a generation, and offspring per generation."""
+    iso_sigma: float = 0.005
+    """Iso+LineDD: scale of the isotropic noise."""
+    line_sigma: float = 0.05
+    """Iso+LineDD: scale of the step along the line to another parent."""
+    num_cells: int = 128
+    """Cells of the passive archive, from which metrics are computed."""
+    front_length: int = 50
+    """Most solutions in the front of one cell of the passive archive."""
+
+
+Merit = Float[Array, "population criteria"]
+"""What tournaments compare: larger is better, the first criterion first."""
+
+
+class Population(NamedTuple):
+    genotype: Genotype
+    preference: Float[Array, "population objectives"]
+    fitness: Float[Array, "population objectives"]
+    valid: Bool[Array, "population"]
+    merit: Merit
+
+
+Survive = Callable[
+    [Float[Array, "both objectives"], Bool[Array, "both"], int], tuple[Int[Array, "population"], Merit]
+]
+"""(fitness, valid, number) of old and new -> indices of the survivors, valid ones first, and their merit."""
+
+
+def population_algorithm(name: str, config: PopulationConfig, task: Task, survive: Survive) -> Algorithm:
+    """Tournament selection and Iso+LineDD, then `survive` chooses from parents and offspring."""
+    size = config.population
+
+    def init(key: Key) -> tuple[Population, Offspring]:
+        offspring = random_offspring(key, task, size)
+        nobody = jnp.zeros((size, task.num_objectives)), jnp.zeros(size, bool)
+        _, merit = survive(jnp.tile(nobody[0], (2, 1)), jnp.tile(nobody[1], 2), size)
+        # The same arrays stand in for a population in which nobody is valid yet; copied, because they are donated.
+        genotype = jax.tree.map(jnp.zeros_like, offspring.genotype)
+        return Population(genotype, jnp.zeros_like(offspring.preference), *nobody, merit), offspring
+
+    def ask(key: Key, state: Population) -> Offspring:
+        key_select, key_line = jax.random.split(key)
+        parents = select_or_random(
+            key_select, task, 2 * size, jnp.any(state.valid), lambda key: tournament(key, state, 2 * size)
+        )
+        return vary_by_line(
+            key_line, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma
+        )
+
+    def tell(key: Key, state: Population, offspring: Offspring, evaluation: Evaluation) -> tuple[Population, Info]:
+        genotype, preference, fitness, valid = jax.tree.map(
+            lambda old, new: jnp.concatenate([old, new]),
+            (state.genotype, state.preference, state.fitness, state.valid),
+            (offspring.genotype, offspring.preference, evaluation.fitness, evaluation.valid),
+        )
+        survivor, merit = survive(fitness, valid, size)
+        genotype, preference, fitness, valid = jax.tree.map(
+            lambda leaf: leaf[survivor], (genotype, preference, fitness, valid)
+        )
+        added = jnp.zeros(2 * size, bool).at[survivor].set(valid)[size:]
+        return Population(genotype, preference, fitness, valid, merit), Info(added, offspring.source, {})
+
+    return Algorithm(name, config, False, init, ask, tell)
+
+
+def tournament(key: Key, population: Population, num_parents: int) -> Parents:
+    """The better of two random valid members, for each parent; of equals the first drawn."""
+    # Survivors stand with the valid ones first, so that a draw below their number is a valid one.
+    num_valid = jnp.maximum(jnp.sum(population.valid), 1)
+    first, second = jax.random.randint(key, (2, num_parents), 0, num_valid)
+    challenge = jnp.zeros(num_parents, bool)
+    for criterion in population.merit.T[::-1]:
+        tie = criterion[second] == criterion[first]
+        challenge = (criterion[second] > criterion[first]) | (tie & challenge)
+    winner = jnp.where(challenge, second, first)
+    return Parents(
+        genotype=jax.tree.map(lambda leaf: leaf[winner], population.genotype),
+        preference=population.preference[winner],
+    )

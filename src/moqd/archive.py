@@ -1,0 +1,275 @@
+"""The one archive: a front of mutually non-dominated solutions in every cell of the feature space.
+
+MAP-Elites (Mouret & Clune, 2015) is the same archive with front length 1 and one objective; MOME (Pierrot et al., 2022)
+is front length 50; a plain Pareto archive is one cell. Addition and selection follow MOME-PGX (Janmohamed et al., 2023)
+where crowding is on. All functions are pure; inside `jit` with a donated archive, addition happens in place.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from moqd.pareto import crowding_distance, truncate
+from moqd.tessellation import nearest_cell
+from moqd.types import Evaluation, Genotype, Key, Offspring, Preference
+
+NARROW = 16
+"""Newcomers of one cell that are handled for all cells at once; a cell with more of them is handled on its own."""
+
+
+class Archive(NamedTuple):
+    """`cells x front` places. What an empty place (`valid` False) holds means nothing."""
+
+    genotype: Genotype
+    fitness: Float[Array, "cells front objectives"]
+    feature: Float[Array, "cells front features"]
+    preference: Float[Array, "cells front objectives"]
+    valid: Bool[Array, "cells front"]
+    centroid: Float[Array, "cells features"]
+    feature_bounds: Float[Array, "2 features"]
+    """Lowest and highest value of each feature: what makes distances in different units comparable."""
+
+
+class Parents(NamedTuple):
+    """Members selected from an archive."""
+
+    genotype: Genotype
+    preference: Preference
+
+
+def empty_archive(
+    genotype: Genotype,
+    centroid: Float[Array, "cells features"],
+    feature_bounds: Float[Array, "2 features"],
+    *,
+    num_objectives: int,
+    front_length: int,
+) -> Archive:
+    """An archive with no members, for genotypes shaped like those in the batch `genotype`."""
+    places = (centroid.shape[0], front_length)
+    return Archive(
+        genotype=jax.tree.map(lambda leaf: jnp.zeros((*places, *leaf.shape[1:]), leaf.dtype), genotype),
+        fitness=jnp.zeros((*places, num_objectives)),
+        feature=jnp.zeros((*places, centroid.shape[1])),
+        preference=jnp.zeros((*places, num_objectives)),
+        valid=jnp.zeros(places, bool),
+        # Copies, because a donated archive must own everything in it.
+        centroid=jnp.array(centroid),
+        feature_bounds=jnp.array(feature_bounds),
+    )
+
+
+def add(archive: Archive, offspring: Offspring, evaluation: Evaluation) -> tuple[Archive, Bool[Array, "batch"]]:
+    """The archive with a whole batch added as a set, and which of the batch are in it.
+
+    Every cell keeps the non-dominated set of what it had and what came. An objective vector that is there already does
+    not enter twice. While a front is over its length, the member with the least crowding distance goes.
+    """
+    return _add(archive, offspring, evaluation, lambda cell, points, valid, length: truncate(points, valid, length))
+
+
+def add_uniform(
+    key: Key, archive: Archive, offspring: Offspring, evaluation: Evaluation
+) -> tuple[Archive, Bool[Array, "batch"]]:
+    """As `add`, but without crowding: from a front over its length uniformly random members go, old or new."""
+
+    def keep_random(cell: Int[Array, ""], points: Array, valid: Bool[Array, "pool"], length: int) -> Array:
+        lot = jax.random.uniform(jax.random.fold_in(key, cell), valid.shape)
+        luckier = valid[None, :] & (lot[None, :] > lot[:, None])
+        return valid & (jnp.sum(luckier, axis=1) < length)
+
+    return _add(archive, offspring, evaluation, keep_random)
+
+
+def select_uniform(key: Key, archive: Archive, num_parents: int) -> Parents:
+    """A uniformly random occupied cell, then a uniformly random member of its front, for each parent."""
+    key_cell, key_member = jax.random.split(key)
+    cell = _select_cells(key_cell, archive, num_parents)
+    return _members(archive, cell, _draw(key_member, archive.valid[cell].astype(jnp.float32)))
+
+
+def select_crowding(key: Key, archive: Archive, num_parents: int) -> Parents:
+    """A uniformly random occupied cell, then a member with probability proportional to its crowding distance.
+
+    An extreme counts the gap to its only neighbour twice; a front of one or two, or without any distance, is uniform.
+    """
+    key_cell, key_member = jax.random.split(key)
+    cell = _select_cells(key_cell, archive, num_parents)
+    valid = archive.valid[cell]
+    distance = jax.vmap(lambda points, valid: crowding_distance(points, valid, extremes="doubled"))(
+        archive.fitness[cell], valid
+    )
+    uniform = (jnp.sum(valid, axis=1) <= 2) | (jnp.max(distance, axis=1) <= 0)
+    weight = jnp.where(uniform[:, None], valid.astype(distance.dtype), distance)
+    return _members(archive, cell, _draw(key_member, weight))
+
+
+def _select_cells(key: Key, archive: Archive, num_parents: int) -> Int[Array, "batch"]:
+    occupied = jnp.cumsum(jnp.any(archive.valid, axis=1))
+    chosen = jax.random.randint(key, (num_parents,), 1, jnp.maximum(occupied[-1], 1) + 1)
+    return jnp.searchsorted(occupied, chosen)
+
+
+def _draw(key: Key, weight: Float[Array, "batch front"]) -> Int[Array, "batch"]:
+    return jax.random.categorical(key, jnp.log(weight), axis=1)
+
+
+def _members(archive: Archive, cell: Int[Array, "batch"], place: Int[Array, "batch"]) -> Parents:
+    return Parents(
+        genotype=jax.tree.map(lambda leaf: leaf[cell, place], archive.genotype),
+        preference=archive.preference[cell, place],
+    )
+
+
+Kept = tuple[Bool[Array, "groups front"], Bool[Array, "batch"]]
+"""Which incumbents stay and which newcomers enter."""
+Shorten = Callable[[Int[Array, ""], Float[Array, "pool objectives"], Bool[Array, "pool"], int], Bool[Array, "pool"]]
+"""(cell, points, valid, length) -> which of the valid points stay in a front of that length."""
+
+
+class _Groups(NamedTuple):
+    """The newcomers, grouped by the cell that they want to enter."""
+
+    newcomer: Int[Array, "batch"]
+    """Indices into the batch, those of one cell side by side."""
+    cell: Int[Array, "groups"]
+    start: Int[Array, "groups"]
+    count: Int[Array, "groups"]
+    of: Int[Array, "batch"]
+    """The group of each of the batch; the number of groups for those that enter nowhere."""
+
+
+def _add(
+    archive: Archive, offspring: Offspring, evaluation: Evaluation, shorten: Shorten
+) -> tuple[Archive, Bool[Array, "batch"]]:
+    num_cells, front_length = archive.valid.shape
+    new = evaluation.fitness
+    finite = jnp.all(jnp.isfinite(new), axis=1) & jnp.all(jnp.isfinite(evaluation.feature), axis=1)
+    # A solution that is not there has no cell: index `num_cells` is dropped by every write.
+    cell = jnp.where(
+        evaluation.valid & finite, nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds), num_cells
+    )
+
+    # Who is not dominated, neither by the cell's front nor within the batch; equals: the incumbent, then the first.
+    old = archive.fitness.at[cell].get(mode="fill", fill_value=0)
+    old_valid = archive.valid.at[cell].get(mode="fill", fill_value=False)
+    refused = jnp.any(old_valid & _weakly_dominates(old, new[:, None]), axis=1)
+    index = jnp.arange(new.shape[0])
+    rivals = (cell[None, :] == cell[:, None]) & _weakly_dominates(new[None, :], new[:, None])
+    earlier_or_better = (index[None, :] < index[:, None]) | ~_weakly_dominates(new[:, None], new[None, :])
+    enters = (cell < num_cells) & ~refused & ~jnp.any(rivals & earlier_or_better, axis=1)
+    groups = _group(cell, enters, min(num_cells, new.shape[0]), num_cells)
+    dominated = enters[:, None] & _weakly_dominates(new[:, None], old)
+
+    # What every touched cell keeps of its front, and who of the newcomers stays once fronts are within their length.
+    stays = archive.valid.at[groups.cell].get(mode="fill", fill_value=False)
+    stays &= ~jnp.zeros(stays.shape, bool).at[groups.of].max(dominated, mode="drop")
+    stays, enters = _shorten_fronts(archive, new, groups, stays, enters, shorten)
+
+    # Each newcomer takes a free place of its cell: the k-th newcomer of a cell the k-th free place.
+    entered = jnp.cumsum(enters[groups.newcomer])
+    before = entered[jnp.argsort(groups.newcomer)] - entered[groups.start.at[groups.of].get(mode="clip")]
+    before += enters[groups.newcomer[groups.start.at[groups.of].get(mode="clip")]]
+    free = jnp.cumsum(~stays.at[groups.of].get(mode="clip"), axis=1)
+    place = jnp.argmax(free == before[:, None], axis=1)
+    cell = jnp.where(enters, cell, num_cells)
+    valid = archive.valid.at[groups.cell].set(stays, mode="drop").at[cell, place].set(True, mode="drop")
+    return (
+        Archive(
+            genotype=_write(archive.genotype, offspring.genotype, cell, place, enters),
+            fitness=archive.fitness.at[cell, place].set(new, mode="drop"),
+            feature=archive.feature.at[cell, place].set(evaluation.feature, mode="drop"),
+            preference=archive.preference.at[cell, place].set(offspring.preference, mode="drop"),
+            valid=valid,
+            centroid=archive.centroid,
+            feature_bounds=archive.feature_bounds,
+        ),
+        enters,
+    )
+
+
+def _weakly_dominates(a: Float[Array, "*#a objectives"], b: Float[Array, "*#b objectives"]) -> Bool[Array, "..."]:
+    """At least as good in every objective."""
+    a, b = jnp.broadcast_arrays(a, b)
+    return jnp.all(a >= b, axis=-1)
+
+
+def _group(cell: Int[Array, "batch"], enters: Bool[Array, "batch"], num_groups: int, num_cells: int) -> _Groups:
+    batch = cell.shape[0]
+    key = jnp.where(enters, cell, num_cells)
+    newcomer = jnp.argsort(key, stable=True)
+    ordered = key[newcomer]
+    first = (ordered < num_cells) & jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
+    start = jnp.nonzero(first, size=num_groups, fill_value=batch)[0]
+    group = jnp.where(ordered < num_cells, jnp.cumsum(first) - 1, num_groups)
+    return _Groups(
+        newcomer=newcomer,
+        cell=ordered.at[start].get(mode="fill", fill_value=num_cells),
+        start=start,
+        count=jnp.zeros(num_groups, start.dtype).at[group].add(1, mode="drop"),
+        of=jnp.zeros_like(group).at[newcomer].set(group),
+    )
+
+
+def _shorten_fronts(
+    archive: Archive,
+    new: Float[Array, "batch objectives"],
+    groups: _Groups,
+    stays: Bool[Array, "groups front"],
+    enters: Bool[Array, "batch"],
+    shorten: Shorten,
+) -> Kept:
+    """Which incumbents and newcomers stay, every front within its length."""
+    num_groups, front_length = stays.shape
+    batch = new.shape[0]
+    over = jnp.sum(stays, axis=1) + groups.count > front_length
+
+    def shorten_one(
+        group: Int[Array, ""], stays: Bool[Array, "front"], width: int
+    ) -> tuple[Bool[Array, "front"], Int[Array, "width"], Bool[Array, "width"]]:
+        offset = jnp.arange(width)
+        newcomer = groups.newcomer.at[groups.start[group] + offset].get(mode="clip")
+        points = jnp.concatenate([archive.fitness[groups.cell[group]], new[newcomer]])
+        valid = jnp.concatenate([stays, offset < groups.count[group]])
+        kept = shorten(groups.cell[group], points, valid, front_length)
+        newcomer = jnp.where(offset < groups.count[group], newcomer, batch)
+        return kept[:front_length], newcomer, kept[front_length:]
+
+    def shorten_some(groups_: Int[Array, "some"], kept: Kept, width: int) -> Kept:
+        stays, enters = kept
+        front, newcomer, kept_newcomer = jax.vmap(lambda group: shorten_one(group, stays[group], width))(groups_)
+        return (
+            stays.at[groups_].set(front, mode="drop"),
+            enters.at[jnp.where(groups_[:, None] < num_groups, newcomer, batch)].set(kept_newcomer, mode="drop"),
+        )
+
+    def shorten_all(which: Bool[Array, "groups"], kept: Kept, *, width: int, at_once: int) -> Kept:
+        """In portions, so that the cost is that of the fronts that are over their length."""
+        todo = jnp.nonzero(which, size=num_groups + at_once, fill_value=num_groups)[0]
+        portion = lambda i: jax.lax.dynamic_slice(todo, (i * at_once,), (at_once,))  # noqa: E731
+        num_portions = (jnp.sum(which) + at_once - 1) // at_once
+        return jax.lax.fori_loop(0, num_portions, lambda i, kept: shorten_some(portion(i), kept, width), kept)
+
+    few = groups.count <= NARROW
+    kept = shorten_all(over & few, (stays, enters), width=min(NARROW, batch), at_once=32)
+    return shorten_all(over & ~few, kept, width=batch, at_once=1)
+
+
+def _write(
+    stored: Genotype,
+    batch: Genotype,
+    cell: Int[Array, "batch"],
+    place: Int[Array, "batch"],
+    enters: Bool[Array, "batch"],
+) -> Genotype:
+    """Moves only the genotypes that enter, one after the other, so that the archive is never copied."""
+    order = jnp.argsort(~enters, stable=True)
+
+    def write_one(i: Int[Array, ""], stored: Genotype) -> Genotype:
+        at = (cell[order[i]], place[order[i]])
+        return jax.tree.map(lambda leaf, new: leaf.at[at].set(new[order[i]]), stored, batch)
+
+    return jax.lax.fori_loop(0, jnp.sum(enters), write_one, stored)

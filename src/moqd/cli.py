@@ -1,0 +1,201 @@
+"""The command line: `moqd train TASK`, `moqd tasks`, `moqd algorithms`."""
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, make_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from moqd.algorithms import ALGORITHMS, make_algorithm
+from moqd.errors import EvaluationError, InputError, unknown_name
+from moqd.experiment.display import Display
+from moqd.experiment.run import run
+from moqd.experiment.store import Run
+from moqd.metrics import global_front
+from moqd.plots.overview import save_overview
+from moqd.tasks import TASKS, make_task
+
+out, err = Console(), Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Runs an algorithm on a task and writes what it found."""
+
+    task: tyro.conf.Positional[str]
+    """The task to solve: one that `moqd tasks` lists."""
+    algorithm: str = "mome"
+    """The algorithm: one that `moqd algorithms` lists. Its own options are listed below, with its defaults."""
+    seed: int = 0
+    """Seed of all randomness: the same seed on the same machine gives the same archive."""
+    iterations: int | None = None
+    """How many batches to evaluate after the first, random one. If neither this nor evaluations is given: 1000."""
+    evaluations: int | None = None
+    """The budget in evaluations instead, rounded up to whole iterations."""
+    out: Path | None = None
+    """The folder to write to, which must be new. If not given: runs/TASK-ALGORITHM-SEED."""
+    log_every: int = 10
+    """Iterations between two rows of metrics."""
+    reference_point: tuple[float, ...] | None = None
+    """Where hypervolume is measured from, one number per objective. If not given: the task's own."""
+
+
+def train(arguments: Sequence[str]) -> None:
+    """Run an algorithm on a task."""
+    options, task_options, algorithm_options = _parse_train(arguments)
+    overrides = asdict(task_options)
+    if options.reference_point is not None:
+        overrides["reference_point"] = options.reference_point
+    task = make_task(options.task, **overrides)
+    algorithm = make_algorithm(options.algorithm, task, **asdict(algorithm_options))
+    folder = options.out or Path("runs") / f"{options.task}-{options.algorithm}-{options.seed}"
+    unlimited = options.iterations is None and options.evaluations is None
+    with Display(out) as display:
+        result = run(
+            algorithm,
+            task,
+            iterations=1000 if unlimited else options.iterations,
+            evaluations=options.evaluations,
+            seed=options.seed,
+            out=folder,
+            callbacks=[display],
+            log_every=options.log_every,
+        )
+    picture = folder / "figures" / "overview.png"
+    save_overview(result, picture)
+    _show(result)
+    out.print(f"written to [bold]{folder}[/]; to see it, open [bold]{picture}[/]")
+
+
+def _parse_train(arguments: Sequence[str]) -> tuple[TrainOptions, Any, Any]:
+    """The options, with those of the task and the algorithm that they name as flags beside them."""
+    task = next((argument for argument in arguments if argument in TASKS), None)
+    algorithm = _value_of("--algorithm", arguments) or TrainOptions.algorithm
+    if algorithm not in ALGORITHMS:
+        raise unknown_name("algorithm", algorithm, ALGORITHMS)
+    parts = [("options", TrainOptions)]
+    if task is not None:
+        parts.append(("task_options", type(TASKS[task].config)))
+    config = ALGORITHMS[algorithm].config
+    everything = make_dataclass("Train", [*parts, ("algorithm_options", type(config), config)], frozen=True)
+    parsed = tyro.cli(
+        tyro.conf.OmitArgPrefixes[everything],  # type: ignore[valid-type]
+        prog="moqd train",
+        description=TrainOptions.__doc__,
+        args=list(arguments),
+    )
+    if parsed.options.task not in TASKS:
+        raise unknown_name("task", parsed.options.task, TASKS)
+    return parsed.options, parsed.task_options, parsed.algorithm_options
+
+
+def _value_of(flag: str, arguments: Sequence[str]) -> str | None:
+    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
+        if argument == flag:
+            return following
+        if argument.startswith(f"{flag}="):
+            return argument.removeprefix(f"{flag}=")
+    return None
+
+
+def _show(result: Run) -> None:
+    """The last metrics, and the ends of the global front."""
+    last = {name: column[-1] for name, column in result.metrics.items()}
+    table = Table(title=f"{result.task.name} after {last['evaluations']:.0f} evaluations, {last['seconds']:.1f} s")
+    table.add_column("metric")
+    table.add_column("value", justify="right")
+    for name in ("moqd_score", "global_hypervolume", "coverage", "num_solutions", "max_sum_scores"):
+        table.add_row(name, f"{last[name]:.5g}")
+    out.print(table)
+
+    best = global_front(result.archive)
+    table = Table(title=f"the ends of the global front ({len(best)} solutions)")
+    table.add_column("best in")
+    for name in result.task.objective_names:
+        table.add_column(name, justify="right")
+    for i, name in enumerate(result.task.objective_names):
+        solution = best[np.argmax(best[:, i])] * result.task.direction
+        table.add_row(name, *(f"{value:.4g}" for value in solution))
+    out.print(table)
+    if last["failed_evaluations"]:
+        out.print(f"{last['failed_evaluations']:.0f} evaluations failed and are not in the archive")
+
+
+def tasks(arguments: Sequence[str]) -> None:
+    """List the tasks."""
+    _no_arguments("tasks", arguments)
+    table = Table(title="tasks")
+    for column in ("name", "objectives", "features", "parameters", "reference point", "what"):
+        table.add_column(column)
+    for name, entry in TASKS.items():
+        task = make_task(name)
+        size = getattr(task, "bounds", ())
+        arrow = [f"{o} {'↓' if o in task.minimised else '↑'}" for o in task.objective_names]
+        reference = ", ".join(f"{value:g}" for value in task.reference_point or ())
+        table.add_row(name, ", ".join(arrow), ", ".join(task.feature_names), str(len(size)), reference, entry.summary)
+    out.print(table)
+
+
+def algorithms(arguments: Sequence[str]) -> None:
+    """List the algorithms."""
+    _no_arguments("algorithms", arguments)
+    table = Table(title="algorithms")
+    for column in ("name", "what", "options"):
+        table.add_column(column)
+    for name, entry in ALGORITHMS.items():
+        options = ", ".join(f"{field.name}={getattr(entry.config, field.name)}" for field in fields(entry.config))
+        table.add_row(name, entry.summary, options)
+    out.print(table)
+
+
+class Command(NamedTuple):
+    call: Callable[[Sequence[str]], None]
+    summary: str
+
+
+COMMANDS = {
+    "train": Command(train, "run an algorithm on a task: moqd train arm-2"),
+    "tasks": Command(tasks, "list the tasks"),
+    "algorithms": Command(algorithms, "list the algorithms"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; what the user can mend is said in one sentence, with exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    warnings.showwarning = lambda message, *_: err.print(f"[yellow]note:[/] {message}")
+    try:
+        if not arguments or arguments[0] in ("-h", "--help"):
+            _overview()
+        elif arguments[0] not in COMMANDS:
+            raise unknown_name("command", arguments[0], COMMANDS)
+        else:
+            COMMANDS[arguments[0]].call(arguments[1:])
+    except (InputError, EvaluationError) as error:
+        err.print(f"[red]moqd:[/] {error}", highlight=False)
+        return 2
+    except KeyboardInterrupt:
+        err.print("[yellow]stopped.[/] What was found so far is in the folder of the run.")
+        return 130
+    return 0
+
+
+def _overview() -> None:
+    out.print("[bold]moqd[/]: many different good solutions, each in many trade-offs\n")
+    for name, command in COMMANDS.items():
+        out.print(f"  [bold]moqd {name:<12}[/]{command.summary}")
+    out.print("\n[bold]moqd COMMAND --help[/] explains a command.")
+
+
+def _no_arguments(command: str, arguments: Sequence[str]) -> None:
+    if arguments and arguments[0] in ("-h", "--help"):
+        out.print(f"moqd {command}: {COMMANDS[command].summary}")
+        raise SystemExit(0)
+    if arguments:
+        raise InputError(f"moqd {command} takes no arguments, but got {' '.join(arguments)!r}.")

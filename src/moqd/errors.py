@@ -1,0 +1,20 @@
+"""Errors that are the user's to mend: one sentence with what was wrong, what is allowed, and how to fix it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message says what and what would work."""
+
+
+class EvaluationError(RuntimeError):
+    """The user's task fails at every evaluation, so a run cannot go on."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that is not known, with the nearest ones that are."""
+    known = sorted(known)
+    near = get_close_matches(str(name), known, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
+    return InputError(f"unknown {kind} {name!r}; {hint}")

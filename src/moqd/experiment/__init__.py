@@ -1,0 +1,1 @@
+"""Runs: what is configured, executed, recorded and loaded again."""

@@ -1,0 +1,152 @@
+"""The six metrics of the paper, and the host-side Pareto functions that they are made of.
+
+Hypervolume is moocore's (Lopez-Ibanez et al.), exact up to 4 objectives and beyond while the front is small enough
+to take under a second; larger fronts are estimated, and the metrics say so.
+"""
+
+import jax
+import jax.numpy as jnp
+import moocore
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
+
+from moqd import pareto
+from moqd.archive import Archive
+from moqd.errors import InputError
+
+EXACT_POINTS = {5: 6000, 6: 500, 7: 150, 8: 75, 9: 50, 10: 30}
+"""The largest front by number of objectives whose exact hypervolume takes under a second; with more objectives 20."""
+
+METRICS = (
+    "moqd_score",
+    "moqd_sparsity_score",
+    "global_hypervolume",
+    "global_sparsity",
+    "max_sum_scores",
+    "coverage",
+    "moqd_sparsity_occupied",
+    "num_solutions",
+    "below_reference",
+    "hypervolume_exact",
+)
+
+
+def hypervolume(points: ArrayLike, reference_point: ArrayLike) -> float:
+    """The volume that maximised points enclose above a reference point; points at or below it add nothing."""
+    return _hypervolume(_points(points), _reference(points, reference_point))[0]
+
+
+def sparsity(points: ArrayLike) -> float:
+    """The paper's sparsity of a front: the mean squared gap between neighbours, summed over objectives.
+
+    Taken of the points as they are: filter them with `non_dominated` and bring the objectives to one scale first. Fewer
+    than two points give 0.
+    """
+    front = _points(points)
+    if len(front) < 2:
+        return 0.0
+    return float(np.sum(np.diff(np.sort(front, axis=0), axis=0) ** 2) / (len(front) - 1))
+
+
+def non_dominated(points: ArrayLike) -> Bool[np.ndarray, "points"] | Bool[Array, "points"]:
+    """Which maximised points no other dominates; equal points do not dominate each other.
+
+    A JAX array is answered in JAX, also under `jit`; anything else in NumPy, compared in float64.
+    """
+    if isinstance(points, jax.Array):
+        return pareto.non_dominated(points)
+    front = _points(points)
+    return moocore.is_nondominated(front, maximise=True, keep_weakly=True) if len(front) else np.zeros(0, bool)
+
+
+def crowding_distance(points: ArrayLike) -> Float[np.ndarray, "points"] | Float[Array, "points"]:
+    """NSGA-II's crowding distance of the points of one front, averaged over objectives; extremes are infinite.
+
+    A JAX array is answered in JAX, also under `jit`; anything else in NumPy, computed in float64.
+    """
+    if isinstance(points, jax.Array):
+        return pareto.crowding_distance(points)
+    front = _points(points)
+    padding = -len(front) % 64  # so that not every number of points is compiled anew
+    with jax.enable_x64(True):
+        padded = jnp.asarray(np.pad(front, ((0, padding), (0, 0))))
+        distance = jax.jit(pareto.crowding_distance)(padded, jnp.arange(len(padded)) < len(front))
+    return np.asarray(distance)[: len(front)]
+
+
+def cell_hypervolumes(archive: Archive, reference_point: ArrayLike) -> Float[np.ndarray, "cells"]:
+    """The hypervolume of every cell's front; 0 where a cell is empty."""
+    reference = np.asarray(reference_point, float)
+    return np.array([_hypervolume(front, reference)[0] for front in cell_fronts(archive)])
+
+
+def cell_fronts(archive: Archive) -> list[Float[np.ndarray, "_ objectives"]]:
+    """The objective vectors of every cell's front."""
+    fitness, valid = np.asarray(archive.fitness, float), np.asarray(archive.valid)
+    return [front[there] for front, there in zip(fitness, valid, strict=True)]
+
+
+def global_front(archive: Archive) -> Float[np.ndarray, "_ objectives"]:
+    """The objective vectors that nothing in the whole archive dominates, each once."""
+    solutions = np.unique(np.asarray(archive.fitness, float)[np.asarray(archive.valid)], axis=0)
+    return solutions[non_dominated(solutions)]
+
+
+def archive_metrics(archive: Archive, reference_point: ArrayLike, best: ArrayLike) -> dict[str, float]:
+    """The paper's metrics of an archive, and counts.
+
+    Sparsity is of objectives scaled by (best - reference point), `best` being the best seen so far of each objective.
+    """
+    reference = np.asarray(reference_point, float)
+    fronts, whole = cell_fronts(archive), global_front(archive)
+    solutions = np.concatenate(fronts)
+    extent = np.asarray(best, float) - reference
+    scale = np.where(np.isfinite(extent) & (extent > 0), extent, 1.0)
+    volumes, exact = zip(*(_hypervolume(front, reference) for front in [*fronts, whole]), strict=True)
+    sparsities = [sparsity(front / scale) for front in fronts]
+    with_gaps = sum(len(front) >= 2 for front in fronts)
+    return {
+        "moqd_score": float(sum(volumes[:-1])),
+        "moqd_sparsity_score": float(np.mean(sparsities)),
+        "global_hypervolume": volumes[-1],
+        "global_sparsity": sparsity(whole / scale),
+        "max_sum_scores": float(np.max(solutions.sum(axis=1))) if len(solutions) else float("nan"),
+        "coverage": sum(len(front) > 0 for front in fronts) / len(fronts),
+        "moqd_sparsity_occupied": float(sum(sparsities) / with_gaps) if with_gaps else 0.0,
+        "num_solutions": float(len(solutions)),
+        "below_reference": float(np.sum(np.any(solutions <= reference, axis=1))),
+        "hypervolume_exact": float(all(exact)),
+    }
+
+
+def _hypervolume(
+    front: Float[np.ndarray, "points objectives"], reference: Float[np.ndarray, "objectives"]
+) -> tuple[float, bool]:
+    """The hypervolume, and whether it is exact."""
+    above = front[np.all(front > reference, axis=1)]
+    num_objectives = front.shape[1]
+    exact = num_objectives <= 4 or len(above) <= EXACT_POINTS.get(num_objectives, 20)
+    if len(above) == 0:
+        return 0.0, True
+    volume = moocore.hypervolume if exact else moocore.hv_approx
+    return float(volume(above, ref=reference, maximise=True)), exact
+
+
+def _points(points: ArrayLike) -> Float[np.ndarray, "points objectives"]:
+    array = np.asarray(points, float)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"points has shape {array.shape}; give one row per point and one column per objective.")
+    if not np.all(np.isfinite(array)):
+        raise InputError("points holds values that are not finite; remove those rows first.")
+    return array
+
+
+def _reference(points: ArrayLike, reference_point: ArrayLike) -> Float[np.ndarray, "objectives"]:
+    reference, num_objectives = np.asarray(reference_point, float), np.shape(points)[1]
+    if reference.shape != (num_objectives,):
+        raise InputError(
+            f"reference_point has shape {reference.shape}, but the points have {num_objectives} objectives; "
+            f"give {num_objectives} numbers."
+        )
+    return reference

@@ -1,0 +1,179 @@
+"""Pareto dominance, non-dominated sorting and crowding distance, for any number of maximised objectives.
+
+Every function takes points of shape (points, objectives) and an optional `valid` mask (True: the row is a point), and
+works under `jit` and `vmap`. Dominance is the paper's: at least as good in all objectives and better in one, so that
+equal points do not dominate each other.
+
+Crowding distance is that of Deb et al., "A fast and elitist multiobjective genetic algorithm: NSGA-II" (2002): per
+objective, the gap between the two neighbours of a point scaled by the range of its front, averaged over objectives. An
+objective that is constant on a front adds nothing. Where points share a value, the lexicographic order of their whole
+vectors decides who is next to whom, so the result never depends on the order of the rows.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+Points = Float[Array, "points objectives"]
+Mask = Bool[Array, "points"]
+
+
+def dominates(a: Float[Array, "*batch objectives"], b: Float[Array, "*batch objectives"]) -> Bool[Array, "*batch"]:
+    """Whether a is at least as good as b in every objective and better in one."""
+    return jnp.all(a >= b, axis=-1) & jnp.any(a > b, axis=-1)
+
+
+def non_dominated(points: Points, valid: Mask | None = None) -> Mask:
+    """Which points no other point dominates; invalid rows are False."""
+    valid = jnp.ones(points.shape[0], bool) if valid is None else valid
+    beaten = jax.vmap(lambda point: jnp.any(valid & dominates(points, jnp.broadcast_to(point, points.shape))))(points)
+    return valid & ~beaten
+
+
+def non_dominated_ranks(points: Points, valid: Mask | None = None) -> Int[Array, "points"]:
+    """The front each point belongs to: 0 for the non-dominated, 1 for those once they are gone, ...; invalid rows last.
+
+    A point's rank is the length of the longest chain of points that dominate each other and then it. Dominators come
+    first in lexicographic order, so one pass over the points finds all ranks without a matrix of pairs.
+    """
+    num_points = points.shape[0]
+    valid = jnp.ones(num_points, bool) if valid is None else valid
+    order = jnp.lexsort((*(-points).T[::-1], ~valid))
+    ordered, ordered_valid = points[order], valid[order]
+
+    def rank_next(i: Int[Array, ""], ranks: Int[Array, "points"]) -> Int[Array, "points"]:
+        point = jnp.broadcast_to(ordered[i], ordered.shape)
+        rank = jnp.max(jnp.where(dominates(ordered, point), ranks + 1, 0), initial=0)
+        return ranks.at[i].set(jnp.where(ordered_valid[i], rank, num_points))
+
+    # Points that are not ranked yet hold -1, so that the few of them that may be compared can never raise a rank.
+    ranks = jax.lax.fori_loop(0, num_points, rank_next, jnp.full(num_points, -1))
+    return jnp.zeros(num_points, ranks.dtype).at[order].set(ranks)
+
+
+def crowding_distance(
+    points: Points,
+    valid: Mask | None = None,
+    *,
+    front: Int[Array, "points"] | None = None,
+    extremes: Literal["infinite", "doubled"] = "infinite",
+) -> Float[Array, "points"]:
+    """NSGA-II's crowding distance within each front (one front unless `front` labels several); invalid rows get 0.
+
+    The extremes of an objective have one neighbour only: they are infinitely far (as are all points of a front of one
+    or two), or with "doubled" count the gap to that neighbour twice, which gives them a finite weight for selection.
+    """
+    num_points = points.shape[0]
+    valid = jnp.ones(num_points, bool) if valid is None else valid
+    front = jnp.zeros(num_points, jnp.int32) if front is None else front
+    front = jnp.where(valid, front, num_points)
+    neighbours = _neighbours(points, valid, front)
+    value = points.T
+
+    def spread(of: Float[Array, "points"]) -> Float[Array, "points"]:
+        largest = jax.ops.segment_max(of, front, num_points + 1)[front]
+        return largest - jax.ops.segment_min(of, front, num_points + 1)[front]
+
+    distance = _distance(value, neighbours, jax.vmap(spread)(value), extremes)
+    if extremes == "infinite":
+        distance = jnp.where(jnp.bincount(front, length=num_points + 1)[front] <= 2, jnp.inf, distance)
+    return jnp.where(valid, distance, 0)
+
+
+def truncate(points: Points, valid: Mask, size: int) -> Mask:
+    """The members that stay of a front with at most `size` places.
+
+    While there are more, the one with the least crowding distance goes (of equals the lexicographically least), and
+    distances are computed again. Lists of neighbours make a removal cheap: nothing is sorted twice.
+    """
+    num_points, num_objectives = points.shape
+    value, objective = points.T, jnp.arange(num_objectives)
+    neighbours = _neighbours(points, valid)
+    # One more column takes what is written to the neighbour that is not there.
+    ends = jnp.full((num_objectives, 1), num_points)
+    neighbours = neighbours._replace(
+        lower=jnp.concatenate([neighbours.lower, ends], axis=1), upper=jnp.concatenate([neighbours.upper, ends], axis=1)
+    )
+
+    def remove_one(state: tuple[Mask, _Neighbours]) -> tuple[Mask, _Neighbours]:
+        valid, (lower, upper, lexicographic) = state
+        extent = jnp.max(value, axis=1, where=valid, initial=-jnp.inf) - jnp.min(
+            value, axis=1, where=valid, initial=jnp.inf
+        )
+        around = _Neighbours(lower[:, :-1], upper[:, :-1], lexicographic)
+        distance = _distance(value, around, extent[:, None], "infinite")
+        least = jnp.min(distance, where=valid, initial=jnp.inf)
+        gone = jnp.argmin(jnp.where(valid & (distance == least), lexicographic, num_points))
+        below, above = lower[:, gone], upper[:, gone]
+        lower = lower.at[objective, above].set(below)
+        upper = upper.at[objective, below].set(above)
+        return valid.at[gone].set(False), _Neighbours(lower, upper, lexicographic)
+
+    return jax.lax.while_loop(lambda state: jnp.sum(state[0]) > size, remove_one, (valid, neighbours))[0]
+
+
+class _Neighbours(NamedTuple):
+    """Who comes before and after each point in the ascending order of every objective; index n: nobody."""
+
+    lower: Int[Array, "objectives points"]
+    upper: Int[Array, "objectives points"]
+    lexicographic: Int[Array, "points"]
+
+
+def _neighbours(points: Points, valid: Mask, front: Int[Array, "points"] | None = None) -> _Neighbours:
+    """The neighbours of the valid points within their fronts, ties in an objective in lexicographic order."""
+    num_points, num_objectives = points.shape
+    keys = jnp.where(valid[:, None], points, jnp.inf)
+    place = (_places_by_counting if num_points <= 128 else _places_by_sorting)(keys, front)
+    row = jnp.arange(num_objectives)[:, None]
+    in_order = jnp.full((num_objectives, num_points + 2), num_points)
+    in_order = in_order.at[row, place + 1].set(jnp.where(valid, jnp.arange(num_points), num_points))
+
+    def neighbour(step: int) -> Int[Array, "objectives points"]:
+        candidate = jnp.take_along_axis(in_order, place + 1 + step, axis=1)
+        return candidate if front is None else jnp.where(jnp.append(front, -1)[candidate] == front, candidate, num_points)
+
+    return _Neighbours(neighbour(-1), neighbour(1), place[0])
+
+
+def _places_by_counting(keys: Points, front: Int[Array, "points"] | None) -> Int[Array, "objectives points"]:
+    """Each point's place in the order by (front, objective, lexicographic), from all pairs: fast for few points."""
+    index = jnp.arange(keys.shape[0])
+    before = index[None, :] < index[:, None]  # [i, k]: k comes before i
+
+    def refine(before: Bool[Array, "points points"], key: Array) -> Bool[Array, "points points"]:
+        return (key[None, :] < key[:, None]) | ((key[None, :] == key[:, None]) & before)
+
+    for key in keys.T[::-1]:
+        before = refine(before, key)
+    orders = [refine(before, key) for key in keys.T]
+    return jnp.stack([jnp.sum(order if front is None else refine(order, front), axis=1) for order in orders])
+
+
+def _places_by_sorting(keys: Points, front: Int[Array, "points"] | None) -> Int[Array, "objectives points"]:
+    """The same places from sorting: for many points."""
+    front = jnp.zeros(keys.shape[0], jnp.int32) if front is None else front
+    lexicographic = jnp.lexsort(tuple(keys.T[::-1]))
+
+    def places(key: Float[Array, "points"]) -> Int[Array, "points"]:
+        order = lexicographic[jnp.lexsort((key[lexicographic], front[lexicographic]))]
+        return jnp.zeros_like(order).at[order].set(jnp.arange(order.size, dtype=order.dtype))
+
+    return jax.vmap(places)(keys.T)
+
+
+def _distance(
+    value: Float[Array, "objectives points"],
+    neighbours: _Neighbours,
+    extent: Float[Array, "objectives _"],
+    extremes: Literal["infinite", "doubled"],
+) -> Float[Array, "points"]:
+    num_points = value.shape[1]
+    no_lower, no_upper = neighbours.lower == num_points, neighbours.upper == num_points
+    below = jnp.where(no_lower, value, jnp.take_along_axis(value, neighbours.lower, axis=1, mode="clip"))
+    above = jnp.where(no_upper, value, jnp.take_along_axis(value, neighbours.upper, axis=1, mode="clip"))
+    at_extreme = jnp.inf if extremes == "infinite" else 2 * (above - below)
+    gap = jnp.where(no_lower | no_upper, at_extreme, above - below)
+    return jnp.mean(jnp.where(extent > 0, gap / jnp.where(extent > 0, extent, 1), 0), axis=0)

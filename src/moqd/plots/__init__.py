@@ -1,0 +1,1 @@
+"""Figures: one file per figure, each function draws into the `ax` it is given."""

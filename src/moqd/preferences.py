@@ -1,0 +1,36 @@
+"""Preference samplers: how much each objective counts, non-negative and summing to one."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from moqd.errors import InputError
+from moqd.types import Key, Preference
+
+
+def uniform(key: Key, num_preferences: int, num_objectives: int) -> Preference:
+    """Uniform on the simplex, which is Dirichlet(1)."""
+    return jax.random.dirichlet(key, jnp.ones(num_objectives), (num_preferences,))
+
+
+def one_hot(num_preferences: int, num_objectives: int) -> Preference:
+    """One objective each, in equal shares; where they do not divide, the first objectives get one more."""
+    return jnp.eye(num_objectives)[_shares(num_preferences, num_objectives)]
+
+
+def uniform_and_one_hot(key: Key, num_preferences: int, num_objectives: int) -> Preference:
+    """Uniform ones for exploration, then one one-hot for each objective, so that each is always pushed."""
+    if num_preferences < num_objectives:
+        raise InputError(
+            f"num_preferences is {num_preferences}, but each of the {num_objectives} objectives needs one; "
+            f"use at least {num_objectives}."
+        )
+    explore = uniform(key, num_preferences - num_objectives, num_objectives)
+    return jnp.concatenate([explore, one_hot(num_objectives, num_objectives)])
+
+
+def _shares(number: int, num_objectives: int) -> Float[Array, "batch"]:
+    """The objective of each of `number` places, in blocks."""
+    share, rest = divmod(number, num_objectives)
+    sizes = jnp.asarray([share + (objective < rest) for objective in range(num_objectives)])
+    return jnp.repeat(jnp.arange(num_objectives), sizes, total_repeat_length=number)

@@ -1,0 +1,42 @@
+"""Tasks by name, and the classes for one's own."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from moqd.errors import unknown_name
+from moqd.options import overridden
+from moqd.tasks.analytic import ArmConfig, Dtlz2Config, RastriginConfig, arm, dtlz2, rastrigin
+from moqd.tasks.function import FunctionTask
+from moqd.tasks.task import Task
+
+__all__ = ["TASKS", "FunctionTask", "Task", "make_task"]
+
+
+class Entry(NamedTuple):
+    """What a name stands for."""
+
+    build: Callable[[Any], Task]
+    config: Any
+    summary: str
+
+
+TASKS: dict[str, Entry] = {
+    "arm-2": Entry(arm, ArmConfig(), "a planar arm reaches everywhere, with little bending and little torque"),
+    "rastrigin-2": Entry(rastrigin, RastriginConfig(), "two Rastrigin functions with optima apart"),
+    "dtlz2-5": Entry(dtlz2, Dtlz2Config(), "DTLZ2 with five objectives"),
+}
+
+
+def make_task(name: str, **overrides: Any) -> Task:
+    """A task by its name; `overrides` are its options, such as `num_joints` of arm-2, or a `reference_point`."""
+    if name not in TASKS:
+        raise unknown_name("task", name, TASKS)
+    entry = TASKS[name]
+    own = {option: value for option, value in overrides.items() if option != "reference_point"}
+    task = entry.build(overridden(entry.config, own, f"task {name!r}"))
+    return replace(
+        task,
+        reference_point=overrides.get("reference_point", task.reference_point),
+        options={"name": name, **overrides},
+    )

@@ -1,0 +1,110 @@
+"""The Task contract: what an algorithm and a run need to know of a problem."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from moqd.errors import InputError, unknown_name
+from moqd.types import Evaluation, Genotype, Key
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task(ABC):
+    """A problem with several objectives and a feature space.
+
+    Inside, every objective is maximised; what is given and shown is in the user's own units and direction.
+    """
+
+    name: str
+    objective_names: Sequence[str]
+    minimised: Sequence[str] = ()
+    """The objectives of which less is better."""
+    feature_names: Sequence[str] = ()
+    """None: the archive has one cell."""
+    feature_bounds: Sequence[tuple[float, float]] = ()
+    """(lowest, highest) of each feature: the space that the cells divide."""
+    reference_point: Sequence[float] | None = None
+    """Where hypervolume is measured from, in the user's units; None: fixed from the first batch of a run."""
+    traceable: bool = True
+    """Whether `evaluate` can be compiled by JAX; if not, it runs on the host."""
+    options: Mapping[str, Any] | None = field(default=None, repr=False)
+    """What `make_task` was given, which makes the task again; None for a task of the user's own."""
+
+    genotype_bounds: ClassVar[tuple[float, float] | None] = None
+    """The interval in which variation keeps every gene; None: unbounded."""
+
+    @abstractmethod
+    def init_genotype(self, key: Key, num_genotypes: int) -> Genotype:
+        """A batch of random genotypes."""
+
+    @abstractmethod
+    def evaluate(self, key: Key, genotype: Genotype) -> Evaluation:
+        """Fitness (maximised) and feature of a batch of genotypes."""
+
+    def __post_init__(self) -> None:
+        for name in ("objective_names", "minimised", "feature_names", "feature_bounds"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise InputError(f"{name} is the string {value!r}; give a sequence of names, such as [{value!r}].")
+            object.__setattr__(self, name, tuple(tuple(v) if isinstance(v, list) else v for v in value))
+        if not self.objective_names:
+            raise InputError("objective_names is empty; name at least one objective.")
+        for name in ("objective_names", "feature_names"):
+            names = getattr(self, name)
+            if len(set(names)) < len(names):
+                raise InputError(f"{name} is {names}; every name may stand there only once.")
+        for name in self.minimised:
+            if name not in self.objective_names:
+                raise unknown_name("objective in minimised", name, self.objective_names)
+        if len(self.feature_bounds) != len(self.feature_names):
+            raise InputError(
+                f"feature_bounds has {len(self.feature_bounds)} entries, but feature_names has "
+                f"{len(self.feature_names)}; give one (lowest, highest) for each feature."
+            )
+        check_bounds("feature_bounds", self.feature_bounds)
+        if self.reference_point is not None:
+            point = np.asarray(self.reference_point, float)
+            if point.shape != (self.num_objectives,) or not np.all(np.isfinite(point)):
+                raise InputError(
+                    f"reference_point is {self.reference_point}; give {self.num_objectives} finite numbers, one for "
+                    f"each of {', '.join(self.objective_names)}."
+                )
+            object.__setattr__(self, "reference_point", tuple(point.tolist()))
+
+    @property
+    def num_objectives(self) -> int:
+        return len(self.objective_names)
+
+    @property
+    def num_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def direction(self) -> Float[np.ndarray, "objectives"]:
+        """-1 for a minimised objective, 1 for others: turns fitness into the user's units, and back."""
+        return np.array([-1.0 if name in self.minimised else 1.0 for name in self.objective_names], np.float32)
+
+
+def validated(fitness: Float[Array, "batch objectives"], feature: Float[Array, "batch features"]) -> Evaluation:
+    """An evaluation whose `valid` is False wherever a number is not finite."""
+    fitness, feature = jnp.asarray(fitness, jnp.float32), jnp.asarray(feature, jnp.float32)
+    valid = jnp.all(jnp.isfinite(fitness), axis=1) & jnp.all(jnp.isfinite(feature), axis=1)
+    # Zeros where it failed, so that no NaN is ever passed on.
+    return Evaluation(
+        fitness=jnp.where(valid[:, None], fitness, 0),
+        feature=jnp.where(valid[:, None], feature, 0),
+        valid=valid,
+    )
+
+
+def check_bounds(argument: str, bounds: Sequence[tuple[float, float]]) -> None:
+    """Every entry must be (lowest, highest), finite, and the lowest below the highest."""
+    for index, entry in enumerate(bounds):
+        pair = np.asarray(entry, float)
+        if pair.shape != (2,) or not np.all(np.isfinite(pair)) or pair[0] >= pair[1]:
+            raise InputError(f"{argument}[{index}] is {entry}; give (lowest, highest), finite, with lowest < highest.")

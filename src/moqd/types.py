@@ -1,0 +1,70 @@
+"""The words of the project as types: what passes between tasks, algorithms and archives."""
+
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+Key: TypeAlias = PRNGKeyArray
+Genotype: TypeAlias = Any
+"""A pytree of arrays; in a batch every leaf has the batch as its first axis."""
+Fitness: TypeAlias = Float[Array, "batch objectives"]
+Feature: TypeAlias = Float[Array, "batch features"]
+Preference: TypeAlias = Float[Array, "batch objectives"]
+
+
+class Source(IntEnum):
+    """Where an offspring came from: a random genotype, Iso+LineDD, a policy gradient, or the actor itself."""
+
+    RANDOM = 0
+    GA = 1
+    PG = 2
+    ACTOR = 3
+
+
+class Transition(NamedTuple):
+    """Steps of an environment, one row per policy, padded to the longest episode."""
+
+    obs: Float[Array, "batch time obs"]
+    action: Float[Array, "batch time act"]
+    reward: Float[Array, "batch time objectives"]
+    next_obs: Float[Array, "batch time obs"]
+    terminated: Bool[Array, "batch time"]
+    """The episode ended here for good (a fall); False where only the time limit cut it."""
+    valid: Bool[Array, "batch time"]
+    """The step really happened."""
+
+
+class Evaluation(NamedTuple):
+    """What a task says of a batch of genotypes."""
+
+    fitness: Fitness
+    """Maximised, unnormalised."""
+    feature: Feature
+    valid: Bool[Array, "batch"]
+    """False: failed, non-finite or padding; one mask for all of these."""
+    transitions: Transition | None = None
+    """Only where the algorithm needs them."""
+    violation: Float[Array, "batch"] | None = None
+    """Of constraints; 0 is feasible."""
+    std: Fitness | None = None
+    """Of the fitness, over resamples."""
+
+
+class Offspring(NamedTuple):
+    """What an algorithm wants evaluated."""
+
+    genotype: Genotype
+    preference: Preference
+    """The trade-off each was made for (uniformly random for those made for none)."""
+    source: Int[Array, "batch"]
+
+
+class Info(NamedTuple):
+    """What one `tell` did."""
+
+    added: Bool[Array, "batch"]
+    """Which offspring entered the archive that `state.archive` names (the population where there is none)."""
+    source: Int[Array, "batch"]
+    metrics: dict[str, Float[Array, ""]]
+    """Further numbers for the log, such as losses; the same names at every call."""

@@ -1,0 +1,1 @@
+"""How offspring are made."""
