@@ -169,12 +169,13 @@ def _add(
     stays &= ~jnp.zeros(stays.shape, bool).at[groups.of].max(dominated, mode="drop")
     stays, enters = _shorten_fronts(archive, new, groups, stays, enters, shorten)
 
-    # Each newcomer takes a free place of its cell: the k-th newcomer of a cell the k-th free place.
-    entered = jnp.cumsum(enters[groups.newcomer])
-    before = entered[jnp.argsort(groups.newcomer)] - entered[groups.start.at[groups.of].get(mode="clip")]
-    before += enters[groups.newcomer[groups.start.at[groups.of].get(mode="clip")]]
+    # Each newcomer takes a free place: the n-th of a cell that enters the n-th free place of the cell.
+    entering = enters[groups.newcomer].astype(jnp.int32)
+    so_far = jnp.cumsum(entering)
+    start = groups.start.at[groups.of[groups.newcomer]].get(mode="clip")
+    nth = jnp.zeros_like(so_far).at[groups.newcomer].set(so_far - so_far[start] + entering[start])
     free = jnp.cumsum(~stays.at[groups.of].get(mode="clip"), axis=1)
-    place = jnp.argmax(free == before[:, None], axis=1)
+    place = jnp.argmax(free == nth[:, None], axis=1)
     cell = jnp.where(enters, cell, num_cells)
     valid = archive.valid.at[groups.cell].set(stays, mode="drop").at[cell, place].set(True, mode="drop")
     return (

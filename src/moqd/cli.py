@@ -5,10 +5,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tyro
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -28,7 +29,7 @@ out, err = Console(), Console(stderr=True)
 class TrainOptions:
     """Runs an algorithm on a task and writes what it found."""
 
-    task: tyro.conf.Positional[str]
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """The task to solve: one that `moqd tasks` lists."""
     algorithm: str = "mome"
     """The algorithm: one that `moqd algorithms` lists. Its own options are listed below, with its defaults."""
@@ -79,35 +80,34 @@ def _parse_train(arguments: Sequence[str]) -> tuple[TrainOptions, Any, Any]:
     algorithm = _value_of("--algorithm", arguments) or TrainOptions.algorithm
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS)
-    parts = [("options", TrainOptions)]
-    if task is not None:
-        parts.append(("task_options", type(TASKS[task].config)))
-    config = ALGORITHMS[algorithm].config
-    everything = make_dataclass("Train", [*parts, ("algorithm_options", type(config), config)], frozen=True)
+    defaults = {"algorithm": ALGORITHMS[algorithm].config} | ({"task": TASKS[task].config} if task else {})
+    parts = [("run", TrainOptions), *((name, type(config), config) for name, config in defaults.items())]
+    everything = make_dataclass("Train", parts, frozen=True)
     parsed = tyro.cli(
         tyro.conf.OmitArgPrefixes[everything],  # type: ignore[valid-type]
         prog="moqd train",
         description=TrainOptions.__doc__,
         args=list(arguments),
     )
-    if parsed.options.task not in TASKS:
-        raise unknown_name("task", parsed.options.task, TASKS)
-    return parsed.options, parsed.task_options, parsed.algorithm_options
+    if parsed.run.task not in TASKS:
+        raise unknown_name("task", parsed.run.task, TASKS)
+    return parsed.run, parsed.task, parsed.algorithm
 
 
 def _value_of(flag: str, arguments: Sequence[str]) -> str | None:
-    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
-        if argument == flag:
-            return following
+    for i, argument in enumerate(arguments):
         if argument.startswith(f"{flag}="):
             return argument.removeprefix(f"{flag}=")
+        if argument == flag and i + 1 < len(arguments):
+            return arguments[i + 1]
     return None
 
 
 def _show(result: Run) -> None:
     """The last metrics, and the ends of the global front."""
     last = {name: column[-1] for name, column in result.metrics.items()}
-    table = Table(title=f"{result.task.name} after {last['evaluations']:.0f} evaluations, {last['seconds']:.1f} s")
+    out.print(f"\n{last['evaluations']:.0f} evaluations in {last['seconds']:.1f} s", highlight=False)
+    table = Table(box=SIMPLE_HEAD)
     table.add_column("metric")
     table.add_column("value", justify="right")
     for name in ("moqd_score", "global_hypervolume", "coverage", "num_solutions", "max_sum_scores"):
@@ -115,7 +115,8 @@ def _show(result: Run) -> None:
     out.print(table)
 
     best = global_front(result.archive)
-    table = Table(title=f"the ends of the global front ({len(best)} solutions)")
+    out.print(f"the global front has {len(best)} solutions; its ends:", highlight=False)
+    table = Table(box=SIMPLE_HEAD)
     table.add_column("best in")
     for name in result.task.objective_names:
         table.add_column(name, justify="right")
@@ -130,28 +131,38 @@ def _show(result: Run) -> None:
 def tasks(arguments: Sequence[str]) -> None:
     """List the tasks."""
     _no_arguments("tasks", arguments)
-    table = Table(title="tasks")
-    for column in ("name", "objectives", "features", "parameters", "reference point", "what"):
-        table.add_column(column)
     for name, entry in TASKS.items():
         task = make_task(name)
-        size = getattr(task, "bounds", ())
-        arrow = [f"{o} {'↓' if o in task.minimised else '↑'}" for o in task.objective_names]
-        reference = ", ".join(f"{value:g}" for value in task.reference_point or ())
-        table.add_row(name, ", ".join(arrow), ", ".join(task.feature_names), str(len(size)), reference, entry.summary)
-    out.print(table)
+        better = [f"{objective} {'↓' if objective in task.minimised else '↑'}" for objective in task.objective_names]
+        bounds = zip(task.feature_names, task.feature_bounds, strict=True)
+        _describe(
+            name,
+            entry.summary,
+            objectives=", ".join(better),
+            features=", ".join(f"{feature} {low:g} to {high:g}" for feature, (low, high) in bounds),
+            reference=", ".join(f"{value:g}" for value in task.reference_point or ()),
+            options=_options(entry.config),
+        )
 
 
 def algorithms(arguments: Sequence[str]) -> None:
     """List the algorithms."""
     _no_arguments("algorithms", arguments)
-    table = Table(title="algorithms")
-    for column in ("name", "what", "options"):
-        table.add_column(column)
     for name, entry in ALGORITHMS.items():
-        options = ", ".join(f"{field.name}={getattr(entry.config, field.name)}" for field in fields(entry.config))
-        table.add_row(name, entry.summary, options)
-    out.print(table)
+        _describe(name, entry.summary, options=_options(entry.config))
+
+
+def _options(config: Any) -> str:
+    return ", ".join(f"{field.name}={getattr(config, field.name)}" for field in fields(config))
+
+
+def _describe(name: str, summary: str, **details: str) -> None:
+    out.print(f"[bold]{name}[/]  {summary}", highlight=False)
+    table = Table.grid(padding=(0, 2))
+    for label, text in details.items():
+        table.add_row("", f"[dim]{label}[/]", text)
+    out.print(table, highlight=False)
+    out.print()
 
 
 class Command(NamedTuple):

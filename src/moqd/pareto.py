@@ -39,6 +39,8 @@ def non_dominated_ranks(points: Points, valid: Mask | None = None) -> Int[Array,
     first in lexicographic order, so one pass over the points finds all ranks without a matrix of pairs.
     """
     num_points = points.shape[0]
+    if num_points == 0:
+        return jnp.zeros(0, jnp.int32)
     valid = jnp.ones(num_points, bool) if valid is None else valid
     order = jnp.lexsort((*(-points).T[::-1], ~valid))
     ordered, ordered_valid = points[order], valid[order]
@@ -66,6 +68,8 @@ def crowding_distance(
     or two), or with "doubled" count the gap to that neighbour twice, which gives them a finite weight for selection.
     """
     num_points = points.shape[0]
+    if num_points == 0:
+        return jnp.zeros(0, points.dtype)
     valid = jnp.ones(num_points, bool) if valid is None else valid
     front = jnp.zeros(num_points, jnp.int32) if front is None else front
     front = jnp.where(valid, front, num_points)
@@ -89,6 +93,8 @@ def truncate(points: Points, valid: Mask, size: int) -> Mask:
     distances are computed again. Lists of neighbours make a removal cheap: nothing is sorted twice.
     """
     num_points, num_objectives = points.shape
+    if num_points <= size:
+        return valid
     value, objective = points.T, jnp.arange(num_objectives)
     neighbours = _neighbours(points, valid)
     # One more column takes what is written to the neighbour that is not there.
@@ -99,9 +105,8 @@ def truncate(points: Points, valid: Mask, size: int) -> Mask:
 
     def remove_one(state: tuple[Mask, _Neighbours]) -> tuple[Mask, _Neighbours]:
         valid, (lower, upper, lexicographic) = state
-        extent = jnp.max(value, axis=1, where=valid, initial=-jnp.inf) - jnp.min(
-            value, axis=1, where=valid, initial=jnp.inf
-        )
+        highest = jnp.max(value, axis=1, where=valid[None, :], initial=-jnp.inf)
+        extent = highest - jnp.min(value, axis=1, where=valid[None, :], initial=jnp.inf)
         around = _Neighbours(lower[:, :-1], upper[:, :-1], lexicographic)
         distance = _distance(value, around, extent[:, None], "infinite")
         least = jnp.min(distance, where=valid, initial=jnp.inf)
@@ -129,11 +134,14 @@ def _neighbours(points: Points, valid: Mask, front: Int[Array, "points"] | None 
     place = (_places_by_counting if num_points <= 128 else _places_by_sorting)(keys, front)
     row = jnp.arange(num_objectives)[:, None]
     in_order = jnp.full((num_objectives, num_points + 2), num_points)
-    in_order = in_order.at[row, place + 1].set(jnp.where(valid, jnp.arange(num_points), num_points))
+    in_order = in_order.at[row, place + 1].set(jnp.where(valid, jnp.arange(num_points), num_points)[None, :])
 
     def neighbour(step: int) -> Int[Array, "objectives points"]:
         candidate = jnp.take_along_axis(in_order, place + 1 + step, axis=1)
-        return candidate if front is None else jnp.where(jnp.append(front, -1)[candidate] == front, candidate, num_points)
+        if front is None:
+            return candidate
+        same = jnp.append(front, -1)[candidate] == front[None, :]
+        return jnp.where(same, candidate, num_points)
 
     return _Neighbours(neighbour(-1), neighbour(1), place[0])
 

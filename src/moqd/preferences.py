@@ -2,15 +2,17 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Int
 
 from moqd.errors import InputError
 from moqd.types import Key, Preference
 
 
 def uniform(key: Key, num_preferences: int, num_objectives: int) -> Preference:
-    """Uniform on the simplex, which is Dirichlet(1)."""
-    return jax.random.dirichlet(key, jnp.ones(num_objectives), (num_preferences,))
+    """Uniform on the simplex, which is Dirichlet(1): exponentials divided by their sum."""
+    weight = jax.random.exponential(key, (num_preferences, num_objectives)) + jnp.finfo(jnp.float32).tiny
+    return weight / jnp.sum(weight, axis=1, keepdims=True)
 
 
 def one_hot(num_preferences: int, num_objectives: int) -> Preference:
@@ -29,8 +31,7 @@ def uniform_and_one_hot(key: Key, num_preferences: int, num_objectives: int) -> 
     return jnp.concatenate([explore, one_hot(num_objectives, num_objectives)])
 
 
-def _shares(number: int, num_objectives: int) -> Float[Array, "batch"]:
+def _shares(number: int, num_objectives: int) -> Int[Array, "batch"]:
     """The objective of each of `number` places, in blocks."""
     share, rest = divmod(number, num_objectives)
-    sizes = jnp.asarray([share + (objective < rest) for objective in range(num_objectives)])
-    return jnp.repeat(jnp.arange(num_objectives), sizes, total_repeat_length=number)
+    return jnp.asarray(np.repeat(np.arange(num_objectives), share + (np.arange(num_objectives) < rest)))

@@ -39,7 +39,7 @@ def nearest_cell(
     bounds: Float[Array, "2 features"],
 ) -> Int[Array, "batch"]:
     """The cell whose centroid is nearest, in units of the bounds; a feature beyond its bounds counts as on them."""
-    lower, upper = bounds
+    lower, upper = bounds[0][None, :], bounds[1][None, :]
     feature = jnp.clip(feature, lower, upper) / (upper - lower)
     centroid = centroid / (upper - lower)
     # Feature by feature: a sum over a last axis of length 2 would keep XLA from vectorising over the cells.

@@ -38,6 +38,7 @@ class Progress(NamedTuple):
     failed: Int[Array, ""]
     best: Float[Array, "objectives"]
     """The best seen so far of each objective."""
+    worst: Float[Array, "objectives"]
 
 
 class Carry(NamedTuple):
@@ -45,13 +46,16 @@ class Carry(NamedTuple):
 
     state: Any
     progress: Progress
-    metrics: dict[str, Float[Array, ""]]
 
+
+Metrics = dict[str, Float[Array, ""]]
 
 class Loop:
     """An algorithm on a task, from the first random batch on; `carry` is always that of the last whole iteration."""
 
     carry: Carry
+    metrics: Metrics
+    """Those of the last iteration that the algorithm adds to the log."""
     iteration: int
     reference_point: Float[np.ndarray, "objectives"]
     """Maximised, as fitness is."""
@@ -59,10 +63,10 @@ class Loop:
     def __init__(self, algorithm: Algorithm, task: Task, seed: int) -> None:
         self._algorithm, self._task = algorithm, task
         self._root = jax.random.key(seed)
-        self._ask = jax.jit(algorithm.ask)
+        self._ask = jax.jit(self._ask_or_init)
         self._evaluate = jax.jit(task.evaluate) if task.traceable else task.evaluate
         self._tell = jax.jit(self._tell_and_count, donate_argnums=1)
-        self._fused = jax.jit(self._iterate, donate_argnums=3)
+        self._fused = jax.jit(self._iterate, donate_argnums=2)
         self.batch = jax.eval_shape(algorithm.init, self._root)[1].source.shape[0]
 
     @property
@@ -71,61 +75,73 @@ class Loop:
 
     def start(self) -> None:
         """The first batch, and further ones until an evaluation succeeds; this settles the reference point."""
-        state, offspring = jax.jit(self._algorithm.init)(self._key(0, Purpose.ASK))
-        evaluation = self._evaluate(self._key(0, Purpose.EVALUATE), offspring.genotype)
-        self.carry = self._first_carry(state, offspring, evaluation)
-        self.carry = self._tell(self._key(0, Purpose.TELL), self.carry, offspring, evaluation)
-        self.iteration = 0
-        while not np.any(evaluation.valid):
+        self.carry, self.iteration = self._first_carry(), -1
+        while self.carry.progress.failed == self.batch * (self.iteration + 1):
             if self.iteration + 1 == FAILED_BATCHES:
                 raise EvaluationError(self._why_all_failed())
-            self.carry, evaluation = self._step(self.iteration + 1, self.carry)
-            self.iteration += 1
+            self._run_to(self.iteration + 1)
         if self._task.reference_point is not None:
             self.reference_point = np.asarray(self._task.reference_point) * self._task.direction
         else:
-            self.reference_point = reference_from(np.asarray(evaluation.fitness, float)[np.asarray(evaluation.valid)])
+            progress = self.carry.progress
+            self.reference_point = reference_from(np.asarray(progress.worst, float), np.asarray(progress.best, float))
 
     def advance(self, stop: int) -> None:
         """Iterates up to and including iteration `stop`; additions are counted from here on."""
         added = jnp.zeros_like(self.carry.progress.added)
         self.carry = self.carry._replace(progress=self.carry.progress._replace(added=added))
+        self._run_to(stop)
+
+    def _run_to(self, stop: int) -> None:
         if self._task.traceable:
-            self.carry = self._fused(self._root, jnp.int32(self.iteration + 1), jnp.int32(stop + 1), self.carry)
+            self.carry, self.metrics = self._fused(jnp.int32(self.iteration + 1), jnp.int32(stop + 1), self.carry)
             self.iteration = stop
         while self.iteration < stop:
-            self.carry, _ = self._step(self.iteration + 1, self.carry)
+            self.carry, self.metrics = self._step(jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
 
-    def _step(self, iteration: int | Int[Array, ""], carry: Carry) -> tuple[Carry, Evaluation]:
-        offspring = self._ask(self._key(iteration, Purpose.ASK), carry.state)
+    def _iterate(self, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
+        _, metrics = jax.eval_shape(self._step, start, carry)
+        none_yet = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metrics)
+        return jax.lax.fori_loop(start, stop, lambda i, last: self._step(i, last[0]), (carry, none_yet))
+
+    def _step(self, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
+        offspring = self._ask(iteration, carry.state)
         evaluation = self._evaluate(self._key(iteration, Purpose.EVALUATE), offspring.genotype)
-        return self._tell(self._key(iteration, Purpose.TELL), carry, offspring, evaluation), evaluation
+        return self._tell(self._key(iteration, Purpose.TELL), carry, offspring, evaluation)
 
-    def _iterate(self, root: Key, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> Carry:
-        return jax.lax.fori_loop(start, stop, lambda iteration, carry: self._step(iteration, carry)[0], carry)
+    def _ask_or_init(self, iteration: Int[Array, ""], state: Any) -> Offspring:
+        """Iteration 0 is the first, random batch; as a branch, so that no second program is compiled for it."""
+        key = self._key(iteration, Purpose.ASK)
+        return jax.lax.cond(
+            iteration == 0, lambda key: self._algorithm.init(key)[1], lambda key: self._algorithm.ask(key, state), key
+        )
 
-    def _key(self, iteration: int | Int[Array, ""], purpose: Purpose) -> Key:
+    def _key(self, iteration: Int[Array, ""], purpose: Purpose) -> Key:
         return jax.random.fold_in(jax.random.fold_in(self._root, iteration), int(purpose))
 
-    def _tell_and_count(self, key: Key, carry: Carry, offspring: Offspring, evaluation: Evaluation) -> Carry:
+    def _tell_and_count(
+        self, key: Key, carry: Carry, offspring: Offspring, evaluation: Evaluation
+    ) -> tuple[Carry, Metrics]:
         state, info = self._algorithm.tell(key, carry.state, offspring, evaluation)
-        seen = jnp.where(evaluation.valid[:, None], evaluation.fitness, -jnp.inf)
+        fitness, valid, seen = evaluation.fitness, evaluation.valid[:, None], carry.progress
         progress = Progress(
-            added=carry.progress.added.at[info.source].add(info.added.astype(jnp.int32)),
-            failed=carry.progress.failed + jnp.sum(~evaluation.valid, dtype=jnp.int32),
-            best=jnp.maximum(carry.progress.best, jnp.max(seen, axis=0)),
+            added=seen.added.at[info.source].add(info.added.astype(jnp.int32)),
+            failed=seen.failed + jnp.sum(~valid, dtype=jnp.int32),
+            best=jnp.maximum(seen.best, jnp.max(fitness, axis=0, where=valid, initial=-jnp.inf)),
+            worst=jnp.minimum(seen.worst, jnp.min(fitness, axis=0, where=valid, initial=jnp.inf)),
         )
-        return Carry(state, progress, info.metrics)
+        return Carry(state, progress), info.metrics
 
-    def _first_carry(self, state: Any, offspring: Offspring, evaluation: Evaluation) -> Carry:
+    def _first_carry(self) -> Carry:
         progress = Progress(
             added=jnp.zeros(len(Source), jnp.int32),
             failed=jnp.zeros((), jnp.int32),
-            best=jnp.full(self._task.num_objectives, -jnp.inf),
+            best=jnp.full(self._task.num_objectives, -jnp.inf, jnp.float32),
+            worst=jnp.full(self._task.num_objectives, jnp.inf, jnp.float32),
         )
-        _, info = jax.eval_shape(self._algorithm.tell, self._root, state, offspring, evaluation)
-        return Carry(state, progress, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), info.metrics))
+        state = jax.jit(lambda key: self._algorithm.init(key)[0])(self._key(jnp.int32(0), Purpose.ASK))
+        return Carry(state, progress)
 
     def _why_all_failed(self) -> str:
         failures = list(getattr(self._task, "failures", ()))
@@ -136,7 +152,9 @@ class Loop:
         )
 
 
-def reference_from(fitness: Float[np.ndarray, "batch objectives"]) -> Float[np.ndarray, "objectives"]:
+def reference_from(
+    worst: Float[np.ndarray, "objectives"], best: Float[np.ndarray, "objectives"]
+) -> Float[np.ndarray, "objectives"]:
     """The worst of each objective minus a tenth of its range (of its size, at least 1, where all are the same)."""
-    worst, extent = fitness.min(axis=0), np.ptp(fitness, axis=0)
+    extent = best - worst
     return worst - 0.1 * np.where(extent > 0, extent, np.maximum(np.abs(worst), 1.0))

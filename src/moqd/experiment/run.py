@@ -110,7 +110,7 @@ def _row(loop: Loop, start: float) -> dict[str, float]:
         "below_reference": below,
         **{f"added_{source.name.lower()}": float(progress.added[source]) for source in Source},
         "hypervolume_exact": exact,
-        **{name: float(value) for name, value in loop.carry.metrics.items()},
+        **{name: float(value) for name, value in loop.metrics.items()},
     }
 
 

@@ -34,7 +34,7 @@ def arm(config: ArmConfig) -> FunctionTask:
         middle_x = end_x - 0.5 * length * jnp.cos(heading)
         joint_x = jnp.concatenate([jnp.zeros(1), end_x[:-1]])
         # The joint at the base of each link carries that link and all links after it.
-        carried = jnp.cumsum(middle_x[::-1])[::-1] - joint_x * jnp.arange(num_joints, 0, -1)
+        carried = jnp.cumsum(middle_x[::-1])[::-1] - joint_x * jnp.arange(num_joints, 0.0, -1.0)
         objectives = jnp.stack([jnp.mean(angle**2), jnp.mean(jnp.abs(mass * carried))])
         return objectives, jnp.stack([end_x[-1], end_y[-1]])
 

@@ -59,13 +59,13 @@ class FunctionTask(Task):
     def evaluate(self, key: Key, genotype: Float[Array, "batch parameters"]) -> Evaluation:
         return self._evaluate_traced(genotype) if self.traceable else self._evaluate_on_host(np.asarray(genotype))
 
-    def parameters(self, genotype: Float[Array, "*batch parameters"]) -> Float[np.ndarray, "*batch parameters"]:
+    def parameters(self, genotype: Float[Array | np.ndarray, "*batch parameters"]) -> Float[np.ndarray, "*batch parameters"]:
         """Genotypes in the user's units."""
         lower, upper = np.asarray(self.bounds, float).T
         return lower + np.asarray(genotype, float) * (upper - lower)
 
     def _evaluate_traced(self, genotype: Float[Array, "batch parameters"]) -> Evaluation:
-        lower, upper = jnp.asarray(np.asarray(self.bounds, np.float32).T)
+        lower, upper = jnp.asarray(np.asarray(self.bounds, np.float32).T)[:, None, :]
         x = lower + genotype * (upper - lower)
         measure = lambda x: self._split(self.function(x), jnp.asarray)  # noqa: E731
         try:
@@ -123,7 +123,7 @@ class FunctionTask(Task):
                     f"the function of task {self.name!r} returned {kind} of shape {value.shape}; return "
                     f"{len(names)} numbers{per_row}: {', '.join(names) or 'none'}."
                 )
-        return fitness * asarray(self.direction), feature
+        return fitness * asarray(np.broadcast_to(self.direction, fitness.shape)), feature
 
 
 def first_line(error: BaseException) -> str:

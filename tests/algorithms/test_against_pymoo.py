@@ -1,0 +1,88 @@
+"""NSGA-II and SPEA2 reach what pymoo's reach, with the same population, evaluations and variation."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pymoo.algorithms.moo.nsga2 import NSGA2
+from pymoo.algorithms.moo.spea2 import SPEA2
+from pymoo.core.crossover import Crossover
+from pymoo.operators.mutation.nom import NoMutation
+from pymoo.optimize import minimize
+from pymoo.problems import get_problem
+
+import moqd
+from moqd.algorithms.nsga2 import nsga2
+from moqd.algorithms.population import PopulationConfig
+from moqd.algorithms.spea2 import spea2
+from moqd.experiment.loop import Loop
+
+CONFIG = PopulationConfig(population=100)
+GENERATIONS = 250
+ZDT1 = get_problem("zdt1", n_var=30)
+DTLZ2 = get_problem("dtlz2", n_var=12, n_obj=3)
+
+
+class IsoLine(Crossover):
+    """Iso+LineDD as an operator of pymoo, clipped to the unit cube as ours is."""
+
+    def __init__(self) -> None:
+        super().__init__(n_parents=2, n_offsprings=1, prob=1.0)
+
+    def _do(self, problem, parents, *args, random_state=None, **kwargs):
+        first, second = parents
+        along = CONFIG.line_sigma * random_state.normal(size=(len(first), 1))
+        child = first + CONFIG.iso_sigma * random_state.normal(size=first.shape) + along * (second - first)
+        return np.clip(child, 0, 1)[None]
+
+
+def zdt1(x):
+    g = 1 + 9 * jnp.mean(x[:, 1:], axis=1)
+    return jnp.stack([x[:, 0], g * (1 - jnp.sqrt(x[:, 0] / g))], axis=1)
+
+
+def dtlz2(x):
+    g = 1 + jnp.sum((x[:, 2:] - 0.5) ** 2, axis=1)
+    a, b = x[:, 0] * jnp.pi / 2, x[:, 1] * jnp.pi / 2
+    return jnp.stack([g * jnp.cos(a) * jnp.cos(b), g * jnp.cos(a) * jnp.sin(b), g * jnp.sin(a)], axis=1)
+
+
+PROBLEMS = {"zdt1": (zdt1, ZDT1, [1.1, 1.1]), "dtlz2": (dtlz2, DTLZ2, [1.1, 1.1, 1.1])}
+
+
+def our_task(name: str) -> moqd.FunctionTask:
+    function, problem, _ = PROBLEMS[name]
+    names = [f"f{i + 1}" for i in range(problem.n_obj)]
+    bounds = [(0.0, 1.0)] * problem.n_var
+    return moqd.FunctionTask(
+        function, name=name, bounds=bounds, objective_names=names, minimised=names, traceable=True, batched=True
+    )
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_problem_is_pymoos(name, rng):
+    function, problem, _ = PROBLEMS[name]
+    x = rng.random((10, problem.n_var))
+    np.testing.assert_allclose(function(jnp.asarray(x, jnp.float32)), problem.evaluate(x), rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(("build", "theirs"), [(nsga2, NSGA2), (spea2, SPEA2)])
+def test_hypervolume_is_pymoos(build, theirs, name):
+    _, problem, reference = PROBLEMS[name]
+    task = our_task(name)
+    ours, pymoos = [], []
+    for seed in range(5):
+        loop = Loop(build("ours", CONFIG, task), task, seed)
+        loop.start()
+        loop.advance(GENERATIONS)
+        population = loop.carry.state
+        ours.append(moqd.hypervolume(population.fitness[population.valid], -np.array(reference)))
+        algorithm = theirs(
+            pop_size=CONFIG.population, crossover=IsoLine(), mutation=NoMutation(), eliminate_duplicates=False
+        )
+        result = minimize(problem, algorithm, ("n_gen", GENERATIONS + 1), seed=seed)
+        pymoos.append(moqd.hypervolume(-result.pop.get("F"), -np.array(reference)))
+    print(f"{build.__name__} on {name}: ours {np.round(ours, 4)}, pymoo {np.round(pymoos, 4)}")
+    assert np.median(ours) >= 0.98 * np.median(pymoos)
+    assert np.median(pymoos) > 0.2

@@ -1,0 +1,113 @@
+"""What holds for every algorithm by its name."""
+
+from dataclasses import asdict
+
+import jax
+import numpy as np
+import pytest
+
+import moqd
+from moqd.algorithms import ALGORITHMS
+from moqd.experiment.loop import Loop
+from moqd.types import Source
+
+SMALL = {"num_cells": 8, "front_length": 4}
+BATCH = {"mome": "ga_batch", "nsga2": "population", "spea2": "population"}
+
+
+def small(name: str, task: moqd.Task, batch: int = 12):
+    return moqd.make_algorithm(name, task, **SMALL, **{BATCH[name.removesuffix("-small")]: batch})
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_two_steps_keep_the_structure_and_are_compiled_once(name):
+    task = moqd.make_task("dtlz2-5")
+    algorithm = small(name, task)
+    assert algorithm.name == name
+    keys = iter([jax.random.key(i) for i in range(10)])
+    with jax.debug_key_reuse(True):
+        state, offspring = jax.jit(algorithm.init)(next(keys))
+        assert (offspring.source == Source.RANDOM).all()
+        structure = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state)
+        ask, tell = jax.jit(algorithm.ask), jax.jit(algorithm.tell)
+        for _ in range(3):
+            evaluation = task.evaluate(next(keys), offspring.genotype)
+            state, info = tell(next(keys), state, offspring, evaluation)
+            assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == structure
+            offspring = ask(next(keys), state)
+            assert (offspring.source == Source.GA).all()
+            assert offspring.preference.shape == (12, 5)
+    assert info.added.shape == (12,)
+    assert ask._cache_size() == tell._cache_size() == 1
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_an_algorithm_improves_and_repeats_itself(name):
+    task = moqd.make_task("rastrigin-2")
+    one, other = (moqd.run(small(name, task), task, iterations=30, seed=3) for _ in range(2))
+    for a, b in zip(jax.tree.leaves(one.archive), jax.tree.leaves(other.archive), strict=True):
+        assert np.array_equal(a, b)
+    assert one.metrics["moqd_score"][-1] > one.metrics["moqd_score"][0]
+    another = moqd.run(small(name, task), task, iterations=30, seed=4)
+    assert not np.array_equal(one.archive.fitness, another.archive.fitness)
+
+
+@pytest.mark.parametrize("name", ["mome", "nsga2", "spea2"])
+def test_failed_evaluations_never_survive(name):
+    """Half of all evaluations fail, and all of the first batch."""
+    calls = []
+
+    def function(x):
+        calls.append(1)
+        if len(calls) <= 12 or x[0] < 0.5:
+            raise RuntimeError
+        return [x[0], -x[0] + x[1]], [x[1]]
+
+    task = moqd.FunctionTask(
+        function,
+        name="t",
+        bounds=[(0, 1)] * 3,
+        objective_names=["a", "b"],
+        feature_names=["f"],
+        feature_bounds=[(0, 1)],
+    )
+    loop = Loop(small(name, task), task, seed=0)
+    loop.start()
+    loop.advance(10)
+    assert loop.carry.progress.failed >= 12
+    archive = loop.archive
+    assert archive.valid.any()
+    assert (archive.fitness[archive.valid][:, 0] >= 0.5).all()
+    if name != "mome":
+        population = loop.carry.state.active
+        assert population.valid.any()
+        assert (population.fitness[population.valid][:, 0] >= 0.5).all()
+
+
+def test_variants_differ_from_their_base_only_as_declared():
+    for name in ("nsga2", "spea2"):
+        base, variant = (asdict(ALGORITHMS[n].config) for n in (name, f"{name}-small"))
+        assert {field for field in base if base[field] != variant[field]} == {"population"}
+        assert base["population"] * 640 == variant["population"] * 4000 == 1_024_000
+
+
+def test_paper_settings_spend_the_paper_evaluations():
+    task = moqd.make_task("arm-2")
+    batch = {name: Loop(moqd.make_algorithm(name, task), task, 0).batch for name in ALGORITHMS}
+    assert batch == {"mome": 256, "nsga2": 1600, "nsga2-small": 256, "spea2": 1600, "spea2-small": 256}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"cells": 3}, "unknown option of algorithm 'mome' 'cells'; did you mean 'num_cells'"),
+        ({"num_cells": 0}, "num_cells is 0; give a whole number of at least 1"),
+        ({"num_cells": 1.5}, "num_cells is 1.5; give a whole number"),
+        ({"iso_sigma": -1}, "iso_sigma is -1; give a number that is not negative"),
+    ],
+)
+def test_bad_options_get_one_sentence(overrides, message):
+    with pytest.raises(moqd.InputError, match=message):
+        moqd.make_algorithm("mome", moqd.make_task("arm-2"), **overrides)
+    with pytest.raises(moqd.InputError, match="unknown algorithm 'mom'; did you mean 'mome'"):
+        moqd.make_algorithm("mom", moqd.make_task("arm-2"))

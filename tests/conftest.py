@@ -1,0 +1,31 @@
+"""Strict everywhere: shapes and types are checked, nothing is promoted silently, warnings are errors."""
+
+from pathlib import Path
+
+from jaxtyping import install_import_hook
+
+import tests.typecheck  # noqa: F401  the hook wants it imported
+
+with install_import_hook("moqd", "tests.typecheck.check"):
+    import moqd
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import settings
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+# Many tests compile the same programs: what one has compiled the others, and the next session, need not.
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".pytest_cache" / "jax"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.load_profile("fixed")
+
+__all__ = ["moqd"]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

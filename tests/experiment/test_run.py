@@ -1,0 +1,195 @@
+import csv
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import moqd
+from moqd.experiment.loop import reference_from
+from moqd.metrics import archive_metrics
+
+
+def small(task):
+    return moqd.make_algorithm("mome", task, ga_batch=16, num_cells=10, front_length=5)
+
+
+def bowl(traceable: bool = True, **changes):
+    """Distance to two points, by where in the square: written so that NumPy and JAX give the same."""
+    numpy = jnp if traceable else np
+
+    def function(x):
+        return [numpy.sum((x - 0.2) ** 2), numpy.sum((x - 0.8) ** 2)], x[:2]
+
+    arguments = {
+        "name": "bowl",
+        "bounds": [(0.0, 1.0)] * 3,
+        "objective_names": ["near", "far"],
+        "minimised": ["near", "far"],
+        "feature_names": ["x", "y"],
+        "feature_bounds": [(0.0, 1.0)] * 2,
+        "traceable": traceable,
+    }
+    return moqd.FunctionTask(function, **(arguments | changes))
+
+
+class Recorder(moqd.Callback):
+    def __init__(self):
+        self.events = []
+
+    def on_start(self, config):
+        self.events.append(("start", config["iterations"]))
+
+    def on_log(self, row):
+        self.events.append(("log", row["iteration"]))
+
+    def on_end(self, run):
+        self.events.append(("end", run.metrics["iteration"][-1]))
+
+
+def test_rows_at_every_log_point_and_always_at_the_last():
+    task, recorder = moqd.make_task("arm-2"), Recorder()
+    run = moqd.run(small(task), task, iterations=23, log_every=10, callbacks=[recorder])
+    assert run.metrics["iteration"].tolist() == [0, 10, 20, 23]
+    assert run.metrics["evaluations"].tolist() == [16, 176, 336, 384]
+    assert (np.diff(run.metrics["seconds"]) > 0).all()
+    assert recorder.events == [("start", 23), *(("log", i) for i in (0, 10, 20, 23)), ("end", 23)]
+    assert run.metrics["added_random"].tolist()[1:] == [0, 0, 0]
+    assert run.metrics["added_ga"][1] > 0
+    last = archive_metrics(run.archive, run.reference_point, np.zeros(2))
+    assert last["moqd_score"] == run.metrics["moqd_score"][-1]
+
+
+def test_log_points_do_not_change_the_result():
+    task = moqd.make_task("arm-2")
+    one, other = (moqd.run(small(task), task, iterations=20, log_every=n) for n in (3, 20))
+    for a, b in zip(jax.tree.leaves(one.archive), jax.tree.leaves(other.archive), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_a_host_function_runs_the_same_algorithm():
+    compiled, hosted = (moqd.run(small(task), task, iterations=1) for task in (bowl(True), bowl(False)))
+    assert np.array_equal(compiled.archive.valid, hosted.archive.valid)
+    np.testing.assert_allclose(compiled.archive.fitness, hosted.archive.fitness, atol=1e-6)
+
+
+def test_evaluations_are_the_iterations_budget():
+    task = moqd.make_task("arm-2")
+    assert moqd.run(small(task), task, evaluations=32).metrics["evaluations"][-1] == 48
+    with pytest.warns(UserWarning, match="evaluations=33 is not a multiple of the batch of 16: 48 will be made"):
+        assert moqd.run(small(task), task, evaluations=33).metrics["iteration"][-1] == 3
+
+
+def test_the_reference_point_comes_from_the_first_batch():
+    assert reference_from(np.array([0.0, 5.0, 0.0]), np.array([10.0, 5.0, 0.0])).tolist() == [-1.0, 4.5, -0.1]
+    task = bowl()
+    run = moqd.run(small(task), task, iterations=2)
+    assert run.metrics["below_reference"][0] == 0
+    again = moqd.run(small(task), task, iterations=5)
+    assert run.config["reference_point"] == again.config["reference_point"]
+    # In the user's units: both are minimised, so the reference is above everything seen.
+    assert (np.array(run.config["reference_point"]) > 0).all()
+    assert (run.reference_point < 0).all()
+    given = moqd.run(small(task), bowl(reference_point=[3.0, 3.0]), iterations=1)
+    assert given.config["reference_point"] == [3.0, 3.0]
+
+
+def test_a_run_is_written_and_loaded(tmp_path):
+    task = moqd.make_task("arm-2", num_joints=5, reference_point=[2.0, 0.4])
+    run = moqd.run(small(task), task, iterations=12, seed=7, out=tmp_path / "deep" / "run")
+    loaded = moqd.load_run(tmp_path / "deep" / "run")
+    assert loaded.config == json.loads(json.dumps(dict(run.config)))
+    assert loaded.config["algorithm"] == {
+        "name": "mome", "ga_batch": 16, "num_cells": 10, "front_length": 5, "iso_sigma": 0.005, "line_sigma": 0.05
+    }
+    assert loaded.config["seed"] == 7
+    assert loaded.task.reference_point == (2.0, 0.4)
+    for a, b in zip(jax.tree.leaves(run.archive), jax.tree.leaves(loaded.archive), strict=True):
+        assert np.array_equal(a, b)
+        assert a.dtype == b.dtype
+    assert list(loaded.metrics) == list(run.metrics)
+    for name in run.metrics:
+        assert np.array_equal(run.metrics[name], loaded.metrics[name])
+    with (tmp_path / "deep" / "run" / "metrics.csv").open() as file:
+        header = next(csv.reader(file))
+    assert header[:13] == (
+        "iteration evaluations seconds moqd_score moqd_sparsity_score global_hypervolume global_sparsity "
+        "max_sum_scores coverage moqd_sparsity_occupied num_solutions failed_evaluations below_reference"
+    ).split()
+    # What is archived is what the task says of it.
+    where = np.asarray(loaded.archive.valid)
+    evaluation = loaded.task.evaluate(jax.random.key(0), loaded.archive.genotype[where])
+    np.testing.assert_allclose(evaluation.fitness, loaded.archive.fitness[where], rtol=1e-5, atol=1e-6)
+
+
+def test_own_tasks_are_loaded_with_the_task(tmp_path):
+    task = bowl()
+    run = moqd.run(small(task), task, iterations=2, out=tmp_path / "run")
+    with pytest.raises(moqd.InputError, match="of the task 'bowl', which is not one of moqd's; pass it as"):
+        moqd.load_run(tmp_path / "run")
+    loaded = moqd.load_run(tmp_path / "run", task=task)
+    assert np.array_equal(run.archive.fitness, loaded.archive.fitness)
+
+
+def test_an_interrupted_run_keeps_what_it_found(tmp_path):
+    calls = []
+
+    def function(x):
+        calls.append(1)
+        if len(calls) > 16 * 25:
+            raise KeyboardInterrupt
+        return [x[0], 1 - x[0]], [x[1]]
+
+    task = moqd.FunctionTask(
+        function,
+        name="t",
+        bounds=[(0, 1)] * 2,
+        objective_names=["a", "b"],
+        feature_names=["f"],
+        feature_bounds=[(0, 1)],
+    )
+    with pytest.raises(KeyboardInterrupt):
+        moqd.run(small(task), task, iterations=100, out=tmp_path / "run")
+    loaded = moqd.load_run(tmp_path / "run", task=task)
+    assert loaded.metrics["iteration"].tolist() == [0, 10, 20]
+    assert np.asarray(loaded.archive.valid).sum() >= loaded.metrics["num_solutions"][-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "iterations is None and evaluations is None; give one of the two"),
+        ({"iterations": 1, "evaluations": 2}, "give one of the two and not the other"),
+        ({"iterations": -1}, "iterations is -1; give a whole number of at least 0"),
+        ({"iterations": 1, "seed": -5}, "seed is -5; give a whole number of at least 0"),
+        ({"iterations": 1, "log_every": 0}, "log_every is 0; give a whole number of at least 1"),
+        ({"iterations": 1, "out": "."}, "out is '.', which is there already; give the name of a new folder"),
+    ],
+)
+def test_bad_arguments_get_one_sentence(arguments, message):
+    task = moqd.make_task("arm-2")
+    with pytest.raises(moqd.InputError, match=message):
+        moqd.run(small(task), task, **arguments)
+
+
+def test_bad_run_folders_get_one_sentence(tmp_path):
+    with pytest.raises(moqd.InputError, match="is not a run: it holds no config.json"):
+        moqd.load_run(tmp_path)
+    task = moqd.make_task("arm-2")
+    folder = tmp_path / "run"
+    moqd.run(small(task), task, iterations=1, out=folder)
+    archive = (folder / "archive.safetensors").read_bytes()
+    (folder / "archive.safetensors").write_bytes(archive[: len(archive) // 2])
+    with pytest.raises(moqd.InputError, match="archive.safetensors' is damaged"):
+        moqd.load_run(folder)
+    (folder / "archive.safetensors").unlink()
+    with pytest.raises(moqd.InputError, match="is missing: the run has not written an archive yet"):
+        moqd.load_run(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"format": 99}))
+    with pytest.raises(moqd.InputError, match="has format 99, but this moqd reads up to 1; upgrade moqd"):
+        moqd.load_run(folder)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(moqd.InputError, match="is not a config of a moqd run"):
+        moqd.load_run(folder)

@@ -1,0 +1,51 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+from moqd import tessellation
+from moqd.tessellation import cvt_centroids, grid_centroids, nearest_cell
+
+
+@pytest.mark.parametrize("num_features", [1, 2, 4])
+def test_cvt_is_repeatable_and_spreads_evenly(num_features, rng):
+    bounds = ((0.0, 1.0),) * num_features
+    centroids = cvt_centroids(32, bounds)
+    assert centroids.shape == (32, num_features)
+    tessellation._unit_cvt.cache_clear()
+    assert np.array_equal(centroids, cvt_centroids(32, bounds))
+    assert not np.array_equal(centroids, cvt_centroids(32, bounds, seed=1))
+    share = np.bincount(cKDTree(centroids).query(rng.random((20_000, num_features)))[1], minlength=32) / 20_000
+    assert share.min() > 0.4 / 32
+    assert share.max() < 1.8 / 32
+
+
+def test_cvt_scales_with_the_bounds():
+    unit = cvt_centroids(16, ((0.0, 1.0), (0.0, 1.0)))
+    np.testing.assert_allclose(cvt_centroids(16, ((-5.0, 5.0), (100.0, 101.0))), unit * [10, 1] + [-5, 100], rtol=1e-5)
+
+
+def test_grid_centroids_are_cell_middles():
+    np.testing.assert_allclose(
+        grid_centroids((2, 3), ((0.0, 1.0), (0.0, 3.0))),
+        [[0.25, 0.5], [0.25, 1.5], [0.25, 2.5], [0.75, 0.5], [0.75, 1.5], [0.75, 2.5]],
+    )
+
+
+@pytest.mark.parametrize("num_features", [1, 2, 3, 4])
+def test_nearest_cell_agrees_with_a_kd_tree_in_units_of_the_bounds(num_features, rng):
+    lower, upper = -10.0 ** np.arange(num_features), 3 * 10.0 ** np.arange(num_features)
+    unit, features = rng.random((64, num_features)), rng.random((500, num_features)) * 1.4 - 0.2
+    cell = nearest_cell(
+        jnp.asarray(lower + features * (upper - lower), jnp.float32),
+        jnp.asarray(lower + unit * (upper - lower), jnp.float32),
+        jnp.asarray([lower, upper], jnp.float32),
+    )
+    distance, _ = cKDTree(unit).query(np.clip(features, 0, 1))
+    ours = np.linalg.norm(unit[np.asarray(cell)] - np.clip(features, 0, 1), axis=1)
+    np.testing.assert_allclose(ours, distance, atol=1e-5)
+
+
+def test_without_features_there_is_one_cell():
+    assert cvt_centroids(128, ()).shape == (1, 0)
+    assert np.array_equal(nearest_cell(jnp.zeros((3, 0)), jnp.zeros((1, 0)), jnp.zeros((2, 0))), [0, 0, 0])
