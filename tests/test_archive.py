@@ -16,6 +16,7 @@ from tests import naive
 
 ADD = jax.jit(add)
 ADD_UNIFORM = jax.jit(add_uniform)
+SEED, KIND = st.integers(0, 2**32 - 1), st.sampled_from(["continuous", "grid", "front"])
 on_host = partial(jax.tree.map, np.asarray)  # indexing a JAX array from Python is slow
 # (cells, front length, objectives, batch): narrow and wide newcomers, one cell, one place, many objectives.
 SHAPES = [(4, 3, 2, 8), (1, 5, 3, 24), (6, 1, 2, 12), (2, 4, 5, 40), (3, 6, 1, 8)]
@@ -83,7 +84,7 @@ def check_invariants(archive: Archive, seen: dict[int, tuple[naive.Vector, float
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=400)
-@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["continuous", "grid", "front"]), num_batches=st.integers(1, 4))
+@given(seed=SEED, kind=KIND, num_batches=st.integers(1, 4))
 def test_add_agrees_with_the_naive_version(shape, seed, kind, num_batches):
     """5 shapes x 400 sequences of batches."""
     cells, length, objectives, batch = shape
@@ -108,7 +109,7 @@ def test_add_agrees_with_the_naive_version(shape, seed, kind, num_batches):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["continuous", "grid", "front"]))
+@given(seed=SEED, kind=KIND)
 def test_order_within_a_batch_does_not_matter(shape, seed, kind):
     cells, length, objectives, batch = shape
     rng = np.random.default_rng(seed)
@@ -122,7 +123,7 @@ def test_order_within_a_batch_does_not_matter(shape, seed, kind):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["continuous", "grid", "front"]))
+@given(seed=SEED, kind=KIND)
 def test_without_crowding_a_full_front_keeps_some_of_the_non_dominated(shape, seed, kind):
     cells, length, objectives, batch = shape
     rng = np.random.default_rng(seed)

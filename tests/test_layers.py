@@ -50,5 +50,6 @@ def test_imports_point_one_way(path):
 def test_dependencies_are_declared_and_used():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {requirement.split(">")[0] for requirement in project["dependencies"]}
-    used = {name.split(".")[0] for path in SOURCES for name in imports_of(path)} - set(sys.stdlib_module_names) - {"moqd"}
-    assert {PACKAGES.get(name, name) for name in used} == declared
+    used = {name.split(".")[0] for path in SOURCES for name in imports_of(path)}
+    foreign = used - set(sys.stdlib_module_names) - {"moqd"}
+    assert {PACKAGES.get(name, name) for name in foreign} == declared

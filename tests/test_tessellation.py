@@ -34,7 +34,7 @@ def test_grid_centroids_are_cell_middles():
 
 @pytest.mark.parametrize("num_features", [1, 2, 3, 4])
 def test_nearest_cell_agrees_with_a_kd_tree_in_units_of_the_bounds(num_features, rng):
-    lower, upper = -10.0 ** np.arange(num_features), 3 * 10.0 ** np.arange(num_features)
+    lower, upper = -(10.0 ** np.arange(num_features)), 3 * 10.0 ** np.arange(num_features)
     unit, features = rng.random((64, num_features)), rng.random((500, num_features)) * 1.4 - 0.2
     cell = nearest_cell(
         jnp.asarray(lower + features * (upper - lower), jnp.float32),

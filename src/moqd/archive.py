@@ -6,7 +6,8 @@ where crowding is on. All functions are pure; inside `jit` with a donated archiv
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import reduce
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -109,12 +110,22 @@ def select_crowding(key: Key, archive: Archive, num_parents: int) -> Parents:
 
 def _select_cells(key: Key, archive: Archive, num_parents: int) -> Int[Array, "batch"]:
     occupied = jnp.cumsum(jnp.any(archive.valid, axis=1))
-    chosen = jax.random.randint(key, (num_parents,), 1, jnp.maximum(occupied[-1], 1) + 1)
-    return jnp.searchsorted(occupied, chosen)
+    drawn = jax.random.uniform(key, (num_parents,)) * occupied[-1].astype(jnp.float32)
+    return jnp.searchsorted(occupied, jnp.minimum(drawn.astype(occupied.dtype), occupied[-1] - 1), side="right")
 
 
 def _draw(key: Key, weight: Float[Array, "batch front"]) -> Int[Array, "batch"]:
-    return jax.random.categorical(key, jnp.log(weight), axis=1)
+    """A column of each row, with probability proportional to its weight."""
+    so_far = _running_sum(weight)
+    total = so_far[:, -1:]
+    # Rounding must not lift a draw to the total, which no sum exceeds.
+    drawn = jnp.minimum(jax.random.uniform(key, total.shape) * total, jnp.nextafter(total, jnp.zeros_like(total)))
+    return jnp.sum(so_far <= drawn, axis=1)
+
+
+def _running_sum(rows: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
+    """A cumulative sum along short rows as a matrix product: several times as fast on a CPU."""
+    return jnp.matmul(rows, jnp.triu(jnp.ones((rows.shape[1],) * 2)), precision="highest")
 
 
 def _members(archive: Archive, cell: Int[Array, "batch"], place: Int[Array, "batch"]) -> Parents:
@@ -137,7 +148,7 @@ class _Groups(NamedTuple):
     """Indices into the batch, those of one cell side by side."""
     cell: Int[Array, "groups"]
     start: Int[Array, "groups"]
-    count: Int[Array, "groups"]
+    size: Int[Array, "groups"]
     of: Int[Array, "batch"]
     """The group of each of the batch; the number of groups for those that enter nowhere."""
 
@@ -145,7 +156,7 @@ class _Groups(NamedTuple):
 def _add(
     archive: Archive, offspring: Offspring, evaluation: Evaluation, shorten: Shorten
 ) -> tuple[Archive, Bool[Array, "batch"]]:
-    num_cells, front_length = archive.valid.shape
+    num_cells = archive.valid.shape[0]
     new = evaluation.fitness
     finite = jnp.all(jnp.isfinite(new), axis=1) & jnp.all(jnp.isfinite(evaluation.feature), axis=1)
     # A solution that is not there has no cell: index `num_cells` is dropped by every write.
@@ -158,9 +169,9 @@ def _add(
     old_valid = archive.valid.at[cell].get(mode="fill", fill_value=False)
     refused = jnp.any(old_valid & _weakly_dominates(old, new[:, None]), axis=1)
     index = jnp.arange(new.shape[0])
-    rivals = (cell[None, :] == cell[:, None]) & _weakly_dominates(new[None, :], new[:, None])
-    earlier_or_better = (index[None, :] < index[:, None]) | ~_weakly_dominates(new[:, None], new[None, :])
-    enters = (cell < num_cells) & ~refused & ~jnp.any(rivals & earlier_or_better, axis=1)
+    rival = (cell[:, None] == cell[None, :]) & _weakly_dominates(new[:, None], new[None, :])  # [k, i]: k beats i
+    rival &= (index[:, None] < index[None, :]) | ~_weakly_dominates(new[None, :], new[:, None])
+    enters = (cell < num_cells) & ~refused & ~jnp.any(rival, axis=0)
     groups = _group(cell, enters, min(num_cells, new.shape[0]), num_cells)
     dominated = enters[:, None] & _weakly_dominates(new[:, None], old)
 
@@ -170,32 +181,32 @@ def _add(
     stays, enters = _shorten_fronts(archive, new, groups, stays, enters, shorten)
 
     # Each newcomer takes a free place: the n-th of a cell that enters the n-th free place of the cell.
-    entering = enters[groups.newcomer].astype(jnp.int32)
+    entering = enters[groups.newcomer].astype(jnp.float32)
     so_far = jnp.cumsum(entering)
     start = groups.start.at[groups.of[groups.newcomer]].get(mode="clip")
     nth = jnp.zeros_like(so_far).at[groups.newcomer].set(so_far - so_far[start] + entering[start])
-    free = jnp.cumsum(~stays.at[groups.of].get(mode="clip"), axis=1)
-    place = jnp.argmax(free == nth[:, None], axis=1)
-    cell = jnp.where(enters, cell, num_cells)
-    valid = archive.valid.at[groups.cell].set(stays, mode="drop").at[cell, place].set(True, mode="drop")
-    return (
-        Archive(
-            genotype=_write(archive.genotype, offspring.genotype, cell, place, enters),
-            fitness=archive.fitness.at[cell, place].set(new, mode="drop"),
-            feature=archive.feature.at[cell, place].set(evaluation.feature, mode="drop"),
-            preference=archive.preference.at[cell, place].set(offspring.preference, mode="drop"),
-            valid=valid,
-            centroid=archive.centroid,
-            feature_bounds=archive.feature_bounds,
+    free = _running_sum((~stays.at[groups.of].get(mode="clip")).astype(jnp.float32))
+    place = jnp.sum(free < nth[:, None], axis=1)
+    genotype, fitness, feature, preference, valid = _write(
+        (
+            archive.genotype,
+            archive.fitness,
+            archive.feature,
+            archive.preference,
+            archive.valid.at[groups.cell].set(stays, mode="drop"),
         ),
+        (offspring.genotype, new, evaluation.feature, offspring.preference, jnp.ones(enters.shape, bool)),
+        cell,
+        place,
         enters,
     )
+    return Archive(genotype, fitness, feature, preference, valid, archive.centroid, archive.feature_bounds), enters
 
 
 def _weakly_dominates(a: Float[Array, "*#a objectives"], b: Float[Array, "*#b objectives"]) -> Bool[Array, "..."]:
     """At least as good in every objective."""
-    a, b = jnp.broadcast_arrays(a, b)
-    return jnp.all(a >= b, axis=-1)
+    better = [a[..., j] >= b[..., j] for j in range(a.shape[-1])]
+    return reduce(jnp.logical_and, better)
 
 
 def _group(cell: Int[Array, "batch"], enters: Bool[Array, "batch"], num_groups: int, num_cells: int) -> _Groups:
@@ -210,7 +221,7 @@ def _group(cell: Int[Array, "batch"], enters: Bool[Array, "batch"], num_groups: 
         newcomer=newcomer,
         cell=ordered.at[start].get(mode="fill", fill_value=num_cells),
         start=start,
-        count=jnp.zeros(num_groups, start.dtype).at[group].add(1, mode="drop"),
+        size=jnp.zeros(num_groups, start.dtype).at[group].add(1, mode="drop"),
         of=jnp.zeros_like(group).at[newcomer].set(group),
     )
 
@@ -226,7 +237,7 @@ def _shorten_fronts(
     """Which incumbents and newcomers stay, every front within its length."""
     num_groups, front_length = stays.shape
     batch = new.shape[0]
-    over = jnp.sum(stays, axis=1) + groups.count > front_length
+    over = jnp.sum(stays, axis=1) + groups.size > front_length
 
     def shorten_one(
         group: Int[Array, ""], stays: Bool[Array, "front"], width: int
@@ -234,9 +245,9 @@ def _shorten_fronts(
         offset = jnp.arange(width)
         newcomer = groups.newcomer.at[groups.start[group] + offset].get(mode="clip")
         points = jnp.concatenate([archive.fitness[groups.cell[group]], new[newcomer]])
-        valid = jnp.concatenate([stays, offset < groups.count[group]])
+        valid = jnp.concatenate([stays, offset < groups.size[group]])
         kept = shorten(groups.cell[group], points, valid, front_length)
-        newcomer = jnp.where(offset < groups.count[group], newcomer, batch)
+        newcomer = jnp.where(offset < groups.size[group], newcomer, batch)
         return kept[:front_length], newcomer, kept[front_length:]
 
     def shorten_some(groups_: Int[Array, "some"], kept: Kept, width: int) -> Kept:
@@ -254,22 +265,25 @@ def _shorten_fronts(
         num_portions = (jnp.sum(which) + at_once - 1) // at_once
         return jax.lax.fori_loop(0, num_portions, lambda i, kept: shorten_some(portion(i), kept, width), kept)
 
-    few = groups.count <= NARROW
+    few = groups.size <= NARROW
     kept = shorten_all(over & few, (stays, enters), width=min(NARROW, batch), at_once=32)
     return shorten_all(over & ~few, kept, width=batch, at_once=1)
 
 
+Tree = TypeVar("Tree")
+
+
 def _write(
-    stored: Genotype,
-    batch: Genotype,
+    stored: Tree,
+    batch: Tree,
     cell: Int[Array, "batch"],
     place: Int[Array, "batch"],
     enters: Bool[Array, "batch"],
-) -> Genotype:
-    """Moves only the genotypes that enter, one after the other, so that the archive is never copied."""
-    order = jnp.argsort(~enters, stable=True)
+) -> Tree:
+    """Moves only what enters, one solution after the other, so that the archive is never copied."""
+    order = jnp.nonzero(enters, size=enters.size, fill_value=0)[0]
 
-    def write_one(i: Int[Array, ""], stored: Genotype) -> Genotype:
+    def write_one(i: Int[Array, ""], stored: Tree) -> Tree:
         at = (cell[order[i]], place[order[i]])
         return jax.tree.map(lambda leaf, new: leaf.at[at].set(new[order[i]]), stored, batch)
 

@@ -81,13 +81,14 @@ def _parse_train(arguments: Sequence[str]) -> tuple[TrainOptions, Any, Any]:
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS)
     defaults = {"algorithm": ALGORITHMS[algorithm].config} | ({"task": TASKS[task].config} if task else {})
-    parts = [("run", TrainOptions), *((name, type(config), config) for name, config in defaults.items())]
+    parts: list[Any] = [("run", TrainOptions), *((name, type(config), config) for name, config in defaults.items())]
     everything = make_dataclass("Train", parts, frozen=True)
-    parsed = tyro.cli(
-        tyro.conf.OmitArgPrefixes[everything],  # type: ignore[valid-type]
+    parsed: Any = tyro.cli(
+        everything,
         prog="moqd train",
         description=TrainOptions.__doc__,
         args=list(arguments),
+        config=(tyro.conf.OmitArgPrefixes,),
     )
     if parsed.run.task not in TASKS:
         raise unknown_name("task", parsed.run.task, TASKS)

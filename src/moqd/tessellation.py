@@ -7,6 +7,7 @@ multidimensional archive of phenotypic elites algorithm" (2018).
 from collections.abc import Sequence
 from functools import lru_cache
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -42,11 +43,22 @@ def nearest_cell(
     lower, upper = bounds[0][None, :], bounds[1][None, :]
     feature = jnp.clip(feature, lower, upper) / (upper - lower)
     centroid = centroid / (upper - lower)
-    # Feature by feature: a sum over a last axis of length 2 would keep XLA from vectorising over the cells.
-    distance = jnp.zeros((feature.shape[0], centroid.shape[0]))
-    for along, of_cell in zip(feature.T, centroid.T, strict=True):
-        distance += (along[:, None] - of_cell[None, :]) ** 2
-    return jnp.argmin(distance, axis=1)
+    # A running minimum over the cells, eight at a time: on a CPU several times as fast as an argmin over a matrix.
+    padded = jnp.pad(centroid, ((0, -centroid.shape[0] % 8), (0, 0)), constant_values=jnp.inf)
+    portions = padded.reshape(padded.shape[0] // 8, 8, centroid.shape[1])
+
+    def nearer(i: Int[Array, ""], found: tuple[Array, Array]) -> tuple[Array, Array]:
+        least, cell = found
+        for j in range(8):
+            distance = sum(
+                ((feature[:, k] - portions[i, j, k]) ** 2 for k in range(feature.shape[1])), jnp.zeros(feature.shape[0])
+            )
+            cell = jnp.where(distance < least, 8 * i + j, cell)
+            least = jnp.minimum(distance, least)
+        return least, cell
+
+    nowhere = jnp.full(feature.shape[0], jnp.inf), jnp.zeros(feature.shape[0], jnp.int32)
+    return jax.lax.fori_loop(0, portions.shape[0], nearer, nowhere)[1]
 
 
 @lru_cache(maxsize=32)

@@ -17,7 +17,7 @@ from moqd.algorithms.spea2 import spea2
 from moqd.experiment.loop import Loop
 
 CONFIG = PopulationConfig(population=100)
-GENERATIONS = 250
+GENERATIONS = 600
 ZDT1 = get_problem("zdt1", n_var=30)
 DTLZ2 = get_problem("dtlz2", n_var=12, n_obj=3)
 
@@ -42,11 +42,13 @@ def zdt1(x):
 
 def dtlz2(x):
     g = 1 + jnp.sum((x[:, 2:] - 0.5) ** 2, axis=1)
-    a, b = x[:, 0] * jnp.pi / 2, x[:, 1] * jnp.pi / 2
-    return jnp.stack([g * jnp.cos(a) * jnp.cos(b), g * jnp.cos(a) * jnp.sin(b), g * jnp.sin(a)], axis=1)
+    # The float32 cosine of a right angle is below 0, which would make a larger g better: the sine of the rest is 0.
+    sin, cos = jnp.sin(x[:, :2] * jnp.pi / 2), jnp.sin((1 - x[:, :2]) * jnp.pi / 2)
+    return g[:, None] * jnp.stack([cos[:, 0] * cos[:, 1], cos[:, 0] * sin[:, 1], sin[:, 0]], axis=1)
 
 
-PROBLEMS = {"zdt1": (zdt1, ZDT1, [1.1, 1.1]), "dtlz2": (dtlz2, DTLZ2, [1.1, 1.1, 1.1])}
+# The problem here, in pymoo, and the reference point.
+PROBLEMS = {"zdt1": (zdt1, ZDT1, [1.1, 4.0]), "dtlz2": (dtlz2, DTLZ2, [1.5, 1.5, 1.5])}
 
 
 def our_task(name: str) -> moqd.FunctionTask:

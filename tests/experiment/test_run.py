@@ -101,7 +101,12 @@ def test_a_run_is_written_and_loaded(tmp_path):
     loaded = moqd.load_run(tmp_path / "deep" / "run")
     assert loaded.config == json.loads(json.dumps(dict(run.config)))
     assert loaded.config["algorithm"] == {
-        "name": "mome", "ga_batch": 16, "num_cells": 10, "front_length": 5, "iso_sigma": 0.005, "line_sigma": 0.05
+        "name": "mome",
+        "ga_batch": 16,
+        "num_cells": 10,
+        "front_length": 5,
+        "iso_sigma": 0.005,
+        "line_sigma": 0.05,
     }
     assert loaded.config["seed"] == 7
     assert loaded.task.reference_point == (2.0, 0.4)
@@ -113,10 +118,21 @@ def test_a_run_is_written_and_loaded(tmp_path):
         assert np.array_equal(run.metrics[name], loaded.metrics[name])
     with (tmp_path / "deep" / "run" / "metrics.csv").open() as file:
         header = next(csv.reader(file))
-    assert header[:13] == (
-        "iteration evaluations seconds moqd_score moqd_sparsity_score global_hypervolume global_sparsity "
-        "max_sum_scores coverage moqd_sparsity_occupied num_solutions failed_evaluations below_reference"
-    ).split()
+    assert header[:13] == [
+        "iteration",
+        "evaluations",
+        "seconds",
+        "moqd_score",
+        "moqd_sparsity_score",
+        "global_hypervolume",
+        "global_sparsity",
+        "max_sum_scores",
+        "coverage",
+        "moqd_sparsity_occupied",
+        "num_solutions",
+        "failed_evaluations",
+        "below_reference",
+    ]
     # What is archived is what the task says of it.
     where = np.asarray(loaded.archive.valid)
     evaluation = loaded.task.evaluate(jax.random.key(0), loaded.archive.genotype[where])
@@ -174,14 +190,14 @@ def test_bad_arguments_get_one_sentence(arguments, message):
 
 
 def test_bad_run_folders_get_one_sentence(tmp_path):
-    with pytest.raises(moqd.InputError, match="is not a run: it holds no config.json"):
+    with pytest.raises(moqd.InputError, match="is not a run"):
         moqd.load_run(tmp_path)
     task = moqd.make_task("arm-2")
     folder = tmp_path / "run"
     moqd.run(small(task), task, iterations=1, out=folder)
     archive = (folder / "archive.safetensors").read_bytes()
     (folder / "archive.safetensors").write_bytes(archive[: len(archive) // 2])
-    with pytest.raises(moqd.InputError, match="archive.safetensors' is damaged"):
+    with pytest.raises(moqd.InputError, match="is damaged"):
         moqd.load_run(folder)
     (folder / "archive.safetensors").unlink()
     with pytest.raises(moqd.InputError, match="is missing: the run has not written an archive yet"):

@@ -48,4 +48,3 @@ def make_algorithm(name: str, task: Task, **overrides: Any) -> Algorithm:
     if not entry.passive:
         return algorithm
     return with_passive_archive(algorithm, task, num_cells=config.num_cells, front_length=config.front_length)
-

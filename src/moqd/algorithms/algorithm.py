@@ -75,7 +75,8 @@ def select_or_random(
 def vary_by_line(key: Key, task: Task, parents: Parents, *, iso_sigma: float, line_sigma: float) -> Offspring:
     """Iso+LineDD of the first half of the parents towards the second; a child has its first parent's preference."""
     batch = parents.preference.shape[0] // 2
-    first, second = (jax.tree.map(lambda leaf: leaf[half], parents) for half in (slice(batch), slice(batch, None)))
+    first = jax.tree.map(lambda leaf: leaf[:batch], parents)
+    second = jax.tree.map(lambda leaf: leaf[batch:], parents)
     child = iso_line(
         key,
         first.genotype,

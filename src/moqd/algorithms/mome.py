@@ -44,9 +44,7 @@ class MomeState(NamedTuple):
 def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
     def init(key: Key) -> tuple[MomeState, Offspring]:
         offspring = random_offspring(key, task, config.ga_batch)
-        archive = archive_for(
-            task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length
-        )
+        archive = archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length)
         return MomeState(archive), offspring
 
     def ask(key: Key, state: MomeState) -> Offspring:
@@ -58,9 +56,7 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
             jnp.any(state.archive.valid),
             lambda key: select_uniform(key, state.archive, 2 * config.ga_batch),
         )
-        return vary_by_line(
-            key_line, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma
-        )
+        return vary_by_line(key_line, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma)
 
     def tell(key: Key, state: MomeState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeState, Info]:
         archive, added = add_uniform(key, state.archive, offspring, evaluation)

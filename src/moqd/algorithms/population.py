@@ -42,9 +42,7 @@ class Population(NamedTuple):
     merit: Merit
 
 
-Survive = Callable[
-    [Float[Array, "both objectives"], Bool[Array, "both"], int], tuple[Int[Array, "population"], Merit]
-]
+Survive = Callable[[Float[Array, "both objectives"], Bool[Array, "both"], int], tuple[Int[Array, "population"], Merit]]
 """(fitness, valid, number) of old and new -> indices of the survivors, valid ones first, and their merit."""
 
 
@@ -65,9 +63,7 @@ def population_algorithm(name: str, config: PopulationConfig, task: Task, surviv
         parents = select_or_random(
             key_select, task, 2 * size, jnp.any(state.valid), lambda key: tournament(key, state, 2 * size)
         )
-        return vary_by_line(
-            key_line, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma
-        )
+        return vary_by_line(key_line, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma)
 
     def tell(key: Key, state: Population, offspring: Offspring, evaluation: Evaluation) -> tuple[Population, Info]:
         genotype, preference, fitness, valid = jax.tree.map(

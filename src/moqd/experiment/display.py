@@ -43,7 +43,9 @@ class Display(Callback):
         self._task = self._bar.add_task(label, total=self._iterations, metrics="")
 
     def on_log(self, row: Mapping[str, float]) -> None:
-        shown = f"moqd_score {row['moqd_score']:.5g}  coverage {row['coverage']:.0%}  solutions {row['num_solutions']:.0f}"
+        shown = (
+            f"moqd_score {row['moqd_score']:.5g}  coverage {row['coverage']:.0%}  solutions {row['num_solutions']:.0f}"
+        )
         self._bar.update(self._task, completed=int(row["iteration"]), metrics=shown)
         if not self._live:
             at = f"iteration {row['iteration']:.0f}/{self._iterations}"

@@ -50,6 +50,7 @@ class Carry(NamedTuple):
 
 Metrics = dict[str, Float[Array, ""]]
 
+
 class Loop:
     """An algorithm on a task, from the first random batch on; `carry` is always that of the last whole iteration."""
 
@@ -71,7 +72,7 @@ class Loop:
 
     @property
     def archive(self) -> Archive:
-        return self.carry.state.archive  # type: ignore[no-any-return]
+        return self.carry.state.archive
 
     def start(self) -> None:
         """The first batch, and further ones until an evaluation succeeds; this settles the reference point."""

@@ -114,7 +114,7 @@ def _read_archive(path: Path, genotype: Any) -> Archive:
         raise InputError(f"{str(path)!r} is missing: the run has not written an archive yet.") from error
     except (SafetensorError, OSError) as error:
         raise InputError(f"{str(path)!r} is damaged ({error}).") from error
-    template = Archive(genotype, *(0,) * (len(Archive._fields) - 1))
+    template: Any = Archive(genotype, *[0] * (len(Archive._fields) - 1))  # type: ignore[arg-type]
     missing = set(_named_leaves(template)) - set(arrays)
     if missing:
         raise InputError(f"{str(path)!r} does not fit the task: it holds no {', '.join(sorted(missing))}.")

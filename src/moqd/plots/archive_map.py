@@ -47,7 +47,9 @@ def cell_polygons(
     return [lower + np.clip(polygon, 0, 1) * (upper - lower) for polygon in corners]
 
 
-def _mosaic(ax: Axes, centroid: np.ndarray, value: np.ndarray, lower: np.ndarray, upper: np.ndarray, label: str) -> None:
+def _mosaic(
+    ax: Axes, centroid: np.ndarray, value: np.ndarray, lower: np.ndarray, upper: np.ndarray, label: str
+) -> None:
     known = value[np.isfinite(value)]
     colours = ScalarMappable(Normalize(*(known.min(), known.max()) if known.size else (0, 1)), QUANTITY)
     faces = [colours.to_rgba(v) if np.isfinite(v) else EMPTY for v in value]

@@ -23,6 +23,8 @@ def save_overview(run: Run, path: Path) -> None:
     axes[-1].set_title("the fronts")
     algorithm = run.config["algorithm"]["name"]
     last = {name: column[-1] for name, column in run.metrics.items()}
-    figure.suptitle(f"{run.task.name}, {algorithm}: {last['num_solutions']:.0f} solutions, coverage {last['coverage']:.0%}")
+    figure.suptitle(
+        f"{run.task.name}, {algorithm}: {last['num_solutions']:.0f} solutions, coverage {last['coverage']:.0%}"
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

@@ -99,10 +99,13 @@ def dtlz2(config: Dtlz2Config, num_objectives: int = 5) -> FunctionTask:
     """
 
     def sphere(x: Float[Array, "parameters"]) -> Measured:
-        angle, distance = x[: num_objectives - 1] * jnp.pi / 2, x[num_objectives - 1 :]
+        position, distance = x[: num_objectives - 1], x[num_objectives - 1 :]
         radius = 1 + jnp.sum((distance - 0.5) ** 2)
-        cosines = jnp.concatenate([jnp.ones(1), jnp.cumprod(jnp.cos(angle))])[::-1]
-        sines = jnp.concatenate([jnp.ones(1), jnp.sin(angle)[::-1]])
+        # The cosine as a sine, which is exactly 0 at 1: the float32 cosine of a right angle is a little below 0, and
+        # that would make a larger radius the better one.
+        cosine, sine = jnp.sin((1 - position) * jnp.pi / 2), jnp.sin(position * jnp.pi / 2)
+        cosines = jnp.concatenate([jnp.ones(1), jnp.cumprod(cosine)])[::-1]
+        sines = jnp.concatenate([jnp.ones(1), sine[::-1]])
         return radius * cosines * sines, distance[:2]
 
     names = tuple(f"f{i + 1}" for i in range(num_objectives))

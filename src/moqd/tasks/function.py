@@ -59,7 +59,9 @@ class FunctionTask(Task):
     def evaluate(self, key: Key, genotype: Float[Array, "batch parameters"]) -> Evaluation:
         return self._evaluate_traced(genotype) if self.traceable else self._evaluate_on_host(np.asarray(genotype))
 
-    def parameters(self, genotype: Float[Array | np.ndarray, "*batch parameters"]) -> Float[np.ndarray, "*batch parameters"]:
+    def parameters(
+        self, genotype: Float[Array | np.ndarray, "*batch parameters"]
+    ) -> Float[np.ndarray, "*batch parameters"]:
         """Genotypes in the user's units."""
         lower, upper = np.asarray(self.bounds, float).T
         return lower + np.asarray(genotype, float) * (upper - lower)

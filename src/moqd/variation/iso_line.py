@@ -1,4 +1,7 @@
-"""Iso+LineDD: Vassiliades & Mouret, "Discovering the elite hypervolume by leveraging interspecies correlation" (2018)."""
+"""Iso+LineDD.
+
+Vassiliades & Mouret, "Discovering the elite hypervolume by leveraging interspecies correlation" (2018).
+"""
 
 import jax
 import jax.numpy as jnp

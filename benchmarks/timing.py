@@ -1,0 +1,36 @@
+"""How things are timed: the median of several calls, the contenders in turns, so that all meet the same machine."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+
+
+class Measured(NamedTuple):
+    """A row of the table: what, by whom, in seconds."""
+
+    what: str
+    ours: float
+    peer: str
+    theirs: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast as the peer."""
+        return self.theirs / self.ours
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """One call, until its result is there."""
+    start = time.perf_counter()
+    jax.block_until_ready(call())
+    return time.perf_counter() - start
+
+
+def in_turns(*calls: Callable[[], object], rounds: int = 15) -> list[float]:
+    """The median seconds of each call, taken in turns after one call of each that is not counted."""
+    for call in calls:
+        seconds(call)
+    taken = [[seconds(call) for call in calls] for _ in range(rounds)]
+    return [sorted(column)[rounds // 2] for column in zip(*taken, strict=True)]
