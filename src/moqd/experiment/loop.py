@@ -16,6 +16,7 @@ from moqd.algorithms import Algorithm
 from moqd.archive import Archive
 from moqd.errors import EvaluationError
 from moqd.tasks import Task
+from moqd.tasks.task import validated
 from moqd.types import Evaluation, Key, Offspring, Source
 
 FAILED_BATCHES = 3
@@ -124,6 +125,7 @@ class Loop:
     def _tell_and_count(
         self, key: Key, carry: Carry, offspring: Offspring, evaluation: Evaluation
     ) -> tuple[Carry, Metrics]:
+        evaluation = validated(self._task, evaluation)
         state, info = self._algorithm.tell(key, carry.state, offspring, evaluation)
         fitness, valid, seen = evaluation.fitness, evaluation.valid[:, None], carry.progress
         progress = Progress(

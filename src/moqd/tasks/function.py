@@ -79,7 +79,7 @@ class FunctionTask(Task):
                 f"the function of task {self.name!r} raised {type(error).__name__} when JAX traced it "
                 f"({first_line(error)}); write it with jax.numpy, or pass traceable=False to run it on the host."
             ) from error
-        return validated(fitness, feature)
+        return self._evaluation(fitness, feature)
 
     def _evaluate_on_host(self, genotype: Float[np.ndarray, "batch parameters"]) -> Evaluation:
         x = self.parameters(genotype)
@@ -88,7 +88,10 @@ class FunctionTask(Task):
         else:
             rows = [self._measure(row, ()) for row in x]
             fitness, feature = (np.stack(column) for column in zip(*rows, strict=True))
-        return validated(jnp.asarray(fitness, jnp.float32), jnp.asarray(feature, jnp.float32))
+        return self._evaluation(jnp.asarray(fitness, jnp.float32), jnp.asarray(feature, jnp.float32))
+
+    def _evaluation(self, fitness: Array, feature: Array) -> Evaluation:
+        return validated(self, Evaluation(fitness, feature, jnp.ones(fitness.shape[0], bool)))
 
     def _measure(self, x: Float[np.ndarray, "*batch parameters"], batch: tuple[int, ...]) -> tuple[Any, Any]:
         """Objectives and features as the function gives them; NaN, and a note in `failures`, where it fails."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from moqd.errors import InputError, unknown_name
 from moqd.types import Evaluation, Genotype, Key
@@ -90,14 +90,20 @@ class Task(ABC):
         return np.array([-1.0 if name in self.minimised else 1.0 for name in self.objective_names], np.float32)
 
 
-def validated(fitness: Float[Array, "batch objectives"], feature: Float[Array, "batch features"]) -> Evaluation:
-    """An evaluation whose `valid` is False wherever a number is not finite."""
-    fitness, feature = jnp.asarray(fitness, jnp.float32), jnp.asarray(feature, jnp.float32)
-    valid = jnp.all(jnp.isfinite(fitness), axis=1) & jnp.all(jnp.isfinite(feature), axis=1)
-    # Zeros where it failed, so that no NaN is ever passed on.
-    return Evaluation(
-        fitness=jnp.where(valid[:, None], fitness, 0),
-        feature=jnp.where(valid[:, None], feature, 0),
+def validated(task: Task, evaluation: Evaluation) -> Evaluation:
+    """The evaluation with its shapes checked, `valid` False wherever a number is not finite, and no NaN passed on."""
+    fitness, feature, valid = evaluation.fitness, evaluation.feature, evaluation.valid
+    batch = valid.shape[0]
+    for name, value, expected in (("fitness", fitness, task.num_objectives), ("feature", feature, task.num_features)):
+        if value.shape != (batch, expected):
+            raise InputError(
+                f"task {task.name!r} gave {name} of shape {value.shape}; {(batch, expected)} is expected, "
+                f"{expected} numbers for each of {batch} solutions."
+            )
+    valid = valid & jnp.all(jnp.isfinite(fitness), axis=1) & jnp.all(jnp.isfinite(feature), axis=1)
+    return evaluation._replace(
+        fitness=jnp.where(valid[:, None], fitness, 0).astype(jnp.float32),
+        feature=jnp.where(valid[:, None], feature, 0).astype(jnp.float32),
         valid=valid,
     )
 

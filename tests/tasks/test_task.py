@@ -1,0 +1,45 @@
+"""A task of one's own class: what it gets wrong is caught at its boundary."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import moqd
+from moqd.types import Evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class Line(moqd.Task):
+    """A pytree genotype; half of the fitness is not finite, and nobody says so."""
+
+    num_values: int = 2
+
+    def init_genotype(self, key, num_genotypes):
+        return {"x": jax.random.normal(key, (num_genotypes,)), "y": jnp.zeros((num_genotypes, 2, 2))}
+
+    def evaluate(self, key, genotype):
+        x = genotype["x"]
+        fitness = jnp.where(x > 0, x, jnp.nan)[:, None] * jnp.ones((1, self.num_values))
+        return Evaluation(fitness, jnp.zeros((x.shape[0], 0)), jnp.ones(x.shape[0], bool))
+
+
+@pytest.mark.parametrize("traceable", [True, False])
+def test_non_finite_is_failed_and_counted(traceable, tmp_path):
+    task = Line(name="line", objective_names=["a", "b"], traceable=traceable)
+    algorithm = moqd.make_algorithm("mome", task, ga_batch=32)
+    run = moqd.run(algorithm, task, iterations=3, out=tmp_path / "run")
+    assert 0 < run.metrics["failed_evaluations"][0] < 32
+    assert run.archive.valid.shape == (1, 50)
+    assert (run.archive.genotype["x"][run.archive.valid] > 0).all()
+    loaded = moqd.load_run(tmp_path / "run", task=task)
+    for a, b in zip(jax.tree.leaves(run.archive), jax.tree.leaves(loaded.archive), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_a_wrong_shape_gets_one_sentence():
+    task = Line(name="line", objective_names=["a", "b"], num_values=3)
+    with pytest.raises(moqd.InputError, match=r"task 'line' gave fitness of shape \(8, 3\); \(8, 2\) is expected"):
+        moqd.run(moqd.make_algorithm("mome", task, ga_batch=8), task, iterations=1)

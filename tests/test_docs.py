@@ -1,0 +1,30 @@
+"""What the documentation shows is run: every Python block, file by file, and every example."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "import moqd" in page.read_text()
+]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def run_in(folder: Path, code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_run(page, tmp_path):
+    run_in(tmp_path, "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_examples_run(example, tmp_path):
+    run_in(tmp_path, example.read_text())
