@@ -18,19 +18,6 @@ from moqd.errors import InputError
 EXACT_POINTS = {5: 6000, 6: 500, 7: 150, 8: 75, 9: 50, 10: 30}
 """The largest front by number of objectives whose exact hypervolume takes under a second; with more objectives 20."""
 
-METRICS = (
-    "moqd_score",
-    "moqd_sparsity_score",
-    "global_hypervolume",
-    "global_sparsity",
-    "max_sum_scores",
-    "coverage",
-    "moqd_sparsity_occupied",
-    "num_solutions",
-    "below_reference",
-    "hypervolume_exact",
-)
-
 
 def hypervolume(points: ArrayLike, reference_point: ArrayLike) -> float:
     """The volume that maximised points enclose above a reference point; points at or below it add nothing."""

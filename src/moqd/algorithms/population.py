@@ -52,11 +52,17 @@ def population_algorithm(name: str, config: PopulationConfig, task: Task, surviv
 
     def init(key: Key) -> tuple[Population, Offspring]:
         offspring = random_offspring(key, task, size)
-        nobody = jnp.zeros((size, task.num_objectives)), jnp.zeros(size, bool)
-        _, merit = survive(jnp.tile(nobody[0], (2, 1)), jnp.tile(nobody[1], 2), size)
-        # The same arrays stand in for a population in which nobody is valid yet; copied, because they are donated.
-        genotype = jax.tree.map(jnp.zeros_like, offspring.genotype)
-        return Population(genotype, jnp.zeros_like(offspring.preference), *nobody, merit), offspring
+        fitness, valid = jnp.zeros((size, task.num_objectives)), jnp.zeros(size, bool)
+        both = jnp.zeros((2 * size, task.num_objectives)), jnp.zeros(2 * size, bool)
+        merit = jax.eval_shape(lambda fitness, valid: survive(fitness, valid, size)[1], *both)
+        nobody = Population(
+            genotype=jax.tree.map(jnp.zeros_like, offspring.genotype),
+            preference=jnp.zeros_like(offspring.preference),
+            fitness=fitness,
+            valid=valid,
+            merit=jnp.zeros(merit.shape, merit.dtype),
+        )
+        return nobody, offspring
 
     def ask(key: Key, state: Population) -> Offspring:
         key_select, key_line = jax.random.split(key)
