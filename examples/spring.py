@@ -36,11 +36,12 @@ run = moqd.run(moqd.make_algorithm("mome", task, ga_batch=128, num_cells=64), ta
 save_overview(run, folder / "figures" / "overview.png")
 
 # The lightest spring of at least 5 N/mm that is about 20 mm wide.
-where = np.asarray(run.archive.valid)
-objectives = np.asarray(run.archive.fitness)[where] * task.direction
-parameters = task.parameters(np.asarray(run.archive.genotype)[where])
-fits = (objectives[:, 0] >= 5) & (abs(parameters[:, 1] - 20) < 2)
-best = np.argmin(np.where(fits, objectives[:, 1], np.inf))
+solutions = run.solutions()
+stiffness, weight = solutions.objectives.T
+coil, _ = solutions.features.T
+fits = (stiffness >= 5) & (abs(coil - 20) < 2)
+best = np.argmin(np.where(fits, weight, np.inf))
+parameters = task.parameters(solutions.genotype)
 named = {name: f"{value:.2f}" for name, value in zip(task.parameter_names, parameters[best], strict=True)}
-print(f"{where.sum()} springs, {run.metrics['failed_evaluations'][-1]:.0f} evaluations failed")
-print(f"the lightest that fits: {named}, {objectives[best][0]:.1f} N/mm, {objectives[best][1]:.1f} g")
+print(f"{len(weight)} springs, {run.metrics['failed_evaluations'][-1]:.0f} evaluations failed")
+print(f"the lightest that fits: {named}, {stiffness[best]:.1f} N/mm, {weight[best]:.1f} g")

@@ -12,9 +12,9 @@ class EvaluationError(RuntimeError):
     """The user's task fails at every evaluation, so a run cannot go on."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that is not known, with the nearest ones that are."""
+def unknown_name(kind: str, name: str, known: Iterable[str], *, of: str = "") -> InputError:
+    """The error for a name that is not known (of something), with the nearest ones that are."""
     known = sorted(known)
     near = get_close_matches(str(name), known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
-    return InputError(f"unknown {kind} {name!r}; {hint}")
+    return InputError(f"unknown {kind} {name!r}{' of ' if of else ''}{of}; {hint}")

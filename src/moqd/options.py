@@ -14,7 +14,7 @@ def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Conf
     known = [field.name for field in fields(config)]  # type: ignore[arg-type]
     for name, value in overrides.items():
         if name not in known:
-            raise unknown_name(f"option of {owner}", name, known)
+            raise unknown_name("option", name, known, of=owner)
         _check(name, value, getattr(config, name))
     return replace(config, **overrides)  # type: ignore[type-var]
 

@@ -100,7 +100,7 @@ def test_paper_settings_spend_the_paper_evaluations():
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"cells": 3}, "unknown option of algorithm 'mome' 'cells'; did you mean 'num_cells'"),
+        ({"cells": 3}, "unknown option 'cells' of algorithm 'mome'; did you mean 'num_cells'"),
         ({"num_cells": 0}, "num_cells is 0; give a whole number of at least 1"),
         ({"num_cells": 1.5}, "num_cells is 1.5; give a whole number"),
         ({"iso_sigma": -1}, "iso_sigma is -1; give a number that is not negative"),

@@ -146,6 +146,23 @@ def test_own_tasks_are_loaded_with_the_task(tmp_path):
         moqd.load_run(tmp_path / "run")
     loaded = moqd.load_run(tmp_path / "run", task=task)
     assert np.array_equal(run.archive.fitness, loaded.archive.fitness)
+    with pytest.raises(
+        moqd.InputError, match=r"is of a task with objectives \['near', 'far'\].*but the task 'arm-2' has"
+    ):
+        moqd.load_run(tmp_path / "run", task=moqd.make_task("arm-2"))
+    with pytest.raises(moqd.InputError, match=r"genotype has shape \(3,\) in the archive, but \(4,\) in the task"):
+        moqd.load_run(tmp_path / "run", task=bowl(bounds=[(0.0, 1.0)] * 4))
+
+
+def test_solutions_are_a_table_in_the_users_units():
+    task = bowl(bounds=[(0.0, 1.0)] * 3)
+    run = moqd.run(small(task), task, iterations=3)
+    solutions = run.solutions()
+    assert len(solutions.objectives) == run.metrics["num_solutions"][-1]
+    expected = np.sum((task.parameters(solutions.genotype) - 0.2) ** 2, axis=1)
+    np.testing.assert_allclose(solutions.objectives[:, 0], expected, rtol=1e-4, atol=1e-6)
+    assert set(solutions.cell) == set(np.flatnonzero(np.asarray(run.archive.valid).any(axis=1)))
+    np.testing.assert_allclose(solutions.features, task.parameters(solutions.genotype)[:, :2], atol=1e-6)
 
 
 def test_an_interrupted_run_keeps_what_it_found(tmp_path):
@@ -179,7 +196,12 @@ def test_an_interrupted_run_keeps_what_it_found(tmp_path):
         ({"iterations": 1, "evaluations": 2}, "give one of the two and not the other"),
         ({"iterations": -1}, "iterations is -1; give a whole number of at least 0"),
         ({"iterations": 1, "seed": -5}, "seed is -5; give a whole number of at least 0"),
+        (
+            {"iterations": 1, "seed": 2**32},
+            "seed is 4294967296; give a whole number of at least 0 and at most 4294967295",
+        ),
         ({"iterations": 1, "log_every": 0}, "log_every is 0; give a whole number of at least 1"),
+        ({"iterations": 1, "out": "/dev/null/run"}, "out is '/dev/null/run', which cannot be made"),
         ({"iterations": 1, "out": "."}, "out is '.', which is there already; give the name of a new folder"),
     ],
 )

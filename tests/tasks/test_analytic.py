@@ -52,7 +52,7 @@ def test_a_stretched_arm_worked_out_on_paper():
     ("call", "message"),
     [
         (lambda: moqd.make_task("arm2"), "unknown task 'arm2'; did you mean 'arm-2'"),
-        (lambda: moqd.make_task("arm-2", joints=3), "option of task 'arm-2' 'joints'; did you mean 'num_joints'"),
+        (lambda: moqd.make_task("arm-2", joints=3), "option 'joints' of task 'arm-2'; did you mean 'num_joints'"),
         (lambda: moqd.make_task("arm-2", num_joints=0), "num_joints is 0; give a whole number of at least 1"),
         (lambda: moqd.make_task("arm-2", reference_point=[1.0]), "reference_point is .* give 2 finite numbers"),
     ],

@@ -75,8 +75,9 @@ def test_without_features_the_function_returns_objectives_alone():
         ({"feature_bounds": [(3, 3)]}, r"feature_bounds\[0\] is \(3, 3\)"),
         ({"feature_bounds": []}, "feature_bounds has 0 entries, but feature_names has 1"),
         ({"reference_point": [0.0]}, r"reference_point is \[0.0\]; give 2 finite numbers.*gain, cost"),
-        ({"minimised": ["costs"]}, "unknown objective in minimised 'costs'; did you mean 'cost'"),
-        ({"objective_names": "gain"}, "objective_names is the string 'gain'"),
+        ({"minimised": ["costs"]}, "unknown objective 'costs' of minimised; did you mean 'cost'"),
+        ({"objective_names": "gain"}, "objective_names is 'gain'; give a list"),
+        ({"bounds": [("a", "b"), (0.0, 1.0)]}, r"bounds\[0\] is \('a', 'b'\); give \(lowest, highest\)"),
         ({"objective_names": ["a", "a"]}, "only once"),
         ({"objective_names": []}, "at least one objective"),
         ({"parameter_names": ["a"]}, "parameter_names is .* give 2 different names"),
@@ -91,10 +92,10 @@ def test_bad_arguments_get_one_sentence(change, message):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: [x[0], x[1]], "returned .*return \\(objectives, features\\)|objectives of shape"),
-        (lambda x: ([x[0]], [x[1]]), r"objectives of shape \(1,\); return 2 numbers: gain, cost"),
-        (lambda x: ([x[0], x[1]], [x[1], x[1]]), r"features of shape \(2,\); return 1 numbers: width"),
-        (lambda x: None, "returned None; return"),
+        (lambda x: [x[0], x[1]], r"objectives of shape \(\); return the pair \[gain, cost\], \[width\]"),
+        (lambda x: ([x[0]], [x[1]]), r"objectives of shape \(1,\); return the pair \[gain, cost\], \[width\]"),
+        (lambda x: ([x[0], x[1]], [x[1], x[1]]), r"features of shape \(2,\); return the pair"),
+        (lambda x: None, "returned None; return the pair"),
     ],
 )
 def test_wrong_returns_get_one_sentence(function, message, traceable):

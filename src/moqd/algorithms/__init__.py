@@ -10,7 +10,7 @@ from moqd.algorithms.nsga2 import nsga2
 from moqd.algorithms.passive import with_passive_archive
 from moqd.algorithms.population import PopulationConfig
 from moqd.algorithms.spea2 import spea2
-from moqd.errors import unknown_name
+from moqd.errors import InputError, unknown_name
 from moqd.options import overridden
 from moqd.tasks.task import Task
 
@@ -42,6 +42,8 @@ def make_algorithm(name: str, task: Task, **overrides: Any) -> Algorithm:
     """An algorithm by its name, for a task; `overrides` are fields of its config, such as `num_cells`."""
     if name not in ALGORITHMS:
         raise unknown_name("algorithm", name, ALGORITHMS)
+    if not isinstance(task, Task):
+        raise InputError(f"task is {task!r}; give a task, such as make_task('arm-2').")
     entry = ALGORITHMS[name]
     config = overridden(entry.config, overrides, f"algorithm {name!r}")
     algorithm = entry.build(name, config, task)

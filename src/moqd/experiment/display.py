@@ -28,6 +28,7 @@ class Display(Callback):
         )
         self._task = TaskID(0)
         self._iterations = 0
+        self._shown = float("-inf")
 
     def __enter__(self) -> "Display":
         self._bar.start()
@@ -47,7 +48,9 @@ class Display(Callback):
             f"moqd_score {row['moqd_score']:.5g}  coverage {row['coverage']:.0%}  solutions {row['num_solutions']:.0f}"
         )
         self._bar.update(self._task, completed=int(row["iteration"]), metrics=shown)
-        if not self._live:
+        last = int(row["iteration"]) == self._iterations
+        if not self._live and (last or row["seconds"] - self._shown >= 1):
+            self._shown = row["seconds"]
             at = f"iteration {row['iteration']:.0f}/{self._iterations}"
             self._console.print(f"{at}  {row['seconds']:.1f} s  {shown}", highlight=False)
 

@@ -51,14 +51,21 @@ def run(
     A first batch of random solutions comes on top of either. With `out`, the run is written to that folder; when it is
     interrupted, what it has found so far is written too.
     """
-    _whole_number("seed", seed, least=0)
+    if not isinstance(algorithm, Algorithm) or not isinstance(task, Task):
+        raise InputError("run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).")
+    _whole_number("seed", seed, least=0, most=2**32 - 1)
     _whole_number("log_every", log_every, least=1)
     loop = Loop(algorithm, task, seed)
     iterations = _budget(iterations, evaluations, loop.batch)
     folder = None if out is None else _new_folder(Path(out))
     config = {
         "format": FORMAT,
-        "task": {"name": task.name, "options": task.options},
+        "task": {
+            "name": task.name,
+            "options": task.options,
+            "objectives": list(task.objective_names),
+            "features": list(task.feature_names),
+        },
         "algorithm": {"name": algorithm.name, **asdict(algorithm.config)},
         "seed": seed,
         "iterations": iterations,
@@ -141,11 +148,18 @@ def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
 def _new_folder(folder: Path) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"out is {str(folder)!r}, which is there already; give the name of a new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"out is {str(folder)!r}, which cannot be made ({error.strerror}); give a folder that you may write to."
+        ) from error
     return folder
 
 
-def _whole_number(argument: str, value: int, *, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{argument} is {value!r}; give a whole number of at least {least}.")
+def _whole_number(argument: str, value: int, *, least: int, most: int | None = None) -> int:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limit = "" if most is None else f" and at most {most}"
+        raise InputError(f"{argument} is {value!r}; give a whole number of at least {least}{limit}.")
     return int(value)

@@ -7,21 +7,31 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from moqd.archive import Archive
 from moqd.errors import InputError
 from moqd.tasks import Task, make_task
+from moqd.types import Genotype
 
 FORMAT = 1
 """Version of the files; a newer one is refused."""
+
+
+class Solutions(NamedTuple):
+    """All solutions of an archive, a row each, with objectives in the user's units and direction."""
+
+    cell: Int[np.ndarray, "solutions"]
+    objectives: Float[np.ndarray, "solutions objectives"]
+    features: Float[np.ndarray, "solutions features"]
+    genotype: Genotype
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,19 @@ class Run:
     def reference_point(self) -> Float[np.ndarray, "objectives"]:
         """Where hypervolume was measured from, in the units and the (maximised) direction of `archive.fitness`."""
         return np.asarray(self.config["reference_point"], float) * self.task.direction
+
+    def solutions(self) -> Solutions:
+        """The archive as a table: what is in it, without its empty places."""
+        cell, place = np.nonzero(np.asarray(self.archive.valid))
+        genotype = jax.tree.map(lambda leaf: np.asarray(leaf)[cell, place], self.archive.genotype)
+        objectives = np.asarray(self.archive.fitness)[cell, place] * self.task.direction
+        return Solutions(cell, objectives, np.asarray(self.archive.feature)[cell, place], genotype)
+
+
+class Genotyped(NamedTuple):
+    """Gives the leaves of a genotype the names that they have in an archive."""
+
+    genotype: Genotype
 
 
 class MetricsFile:
@@ -82,6 +105,12 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
                 "pass it as load_run(path, task=...)."
             )
         task = make_task(**options)
+    elif [*task.objective_names, *task.feature_names] != [*config["task"]["objectives"], *config["task"]["features"]]:
+        raise InputError(
+            f"the run in {str(folder)!r} is of a task with objectives {config['task']['objectives']} and features "
+            f"{config['task']['features']}, but the task {task.name!r} has {list(task.objective_names)} and "
+            f"{list(task.feature_names)}; give the task that was run."
+        )
     template = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
     return Run(task, config, _read_archive(folder / "archive.safetensors", template), read_metrics(folder), folder)
 
@@ -118,6 +147,12 @@ def _read_archive(path: Path, genotype: Any) -> Archive:
     missing = set(_named_leaves(template)) - set(arrays)
     if missing:
         raise InputError(f"{str(path)!r} does not fit the task: it holds no {', '.join(sorted(missing))}.")
+    for name, leaf in _named_leaves(Genotyped(genotype)).items():
+        if arrays[name].shape[2:] != leaf.shape[1:]:
+            raise InputError(
+                f"{str(path)!r} does not fit the task: {name} has shape {arrays[name].shape[2:]} in the archive, but "
+                f"{leaf.shape[1:]} in the task; give the task that was run."
+            )
     leaves = [jnp.asarray(arrays[name]) for name in _named_leaves(template)]
     return jax.tree.unflatten(jax.tree.structure(template), leaves)
 

@@ -56,6 +56,7 @@ def _mosaic(
     cells = cell_polygons(centroid, lower, upper)
     ax.add_collection(PolyCollection(cells, facecolors=faces, edgecolors="white", linewidths=0.5))
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]), box_aspect=1)
+    ax.locator_params(nbins=5)
     ax.figure.colorbar(colours, ax=ax, label=label, fraction=0.046, pad=0.03)
 
 

@@ -111,24 +111,23 @@ class FunctionTask(Task):
             objectives, features = result if self.feature_names else (result, ())
             fitness, feature = asarray(objectives), asarray(features)
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"the function of task {self.name!r} returned {result!r}; return "
-                + ("(objectives, features)" if self.feature_names else "the objectives")
-                + f", that is {self.num_objectives} and {self.num_features} numbers."
-            ) from error
+            raise InputError(self._wrong_return(repr(result))) from error
         if not self.feature_names:
             feature = asarray(np.zeros((*fitness.shape[:-1], 0), np.float32))
-        for kind, value, names in (
-            ("objectives", fitness, self.objective_names),
-            ("features", feature, self.feature_names),
+        for kind, value, number in (
+            ("objectives", fitness, self.num_objectives),
+            ("features", feature, self.num_features),
         ):
-            if value.ndim != 1 + self.batched or value.shape[-1] != len(names):
-                per_row = " for each row" if self.batched else ""
-                raise InputError(
-                    f"the function of task {self.name!r} returned {kind} of shape {value.shape}; return "
-                    f"{len(names)} numbers{per_row}: {', '.join(names) or 'none'}."
-                )
+            if value.ndim != 1 + self.batched or value.shape[-1] != number:
+                raise InputError(self._wrong_return(f"{kind} of shape {value.shape}"))
         return fitness * asarray(np.broadcast_to(self.direction, fitness.shape)), feature
+
+    def _wrong_return(self, what: str) -> str:
+        expected = f"[{', '.join(self.objective_names)}]"
+        if self.feature_names:
+            expected = f"the pair {expected}, [{', '.join(self.feature_names)}]"
+        per_row = " for each row, as matrices" if self.batched else ""
+        return f"the function of task {self.name!r} returned {what}; return {expected}{per_row}."
 
 
 def first_line(error: BaseException) -> str:

@@ -49,8 +49,8 @@ class Task(ABC):
     def __post_init__(self) -> None:
         for name in ("objective_names", "minimised", "feature_names", "feature_bounds"):
             value = getattr(self, name)
-            if isinstance(value, str):
-                raise InputError(f"{name} is the string {value!r}; give a sequence of names, such as [{value!r}].")
+            if isinstance(value, str) or not isinstance(value, Sequence):
+                raise InputError(f"{name} is {value!r}; give a list.")
             object.__setattr__(self, name, tuple(tuple(v) if isinstance(v, list) else v for v in value))
         if not self.objective_names:
             raise InputError("objective_names is empty; name at least one objective.")
@@ -60,7 +60,7 @@ class Task(ABC):
                 raise InputError(f"{name} is {names}; every name may stand there only once.")
         for name in self.minimised:
             if name not in self.objective_names:
-                raise unknown_name("objective in minimised", name, self.objective_names)
+                raise unknown_name("objective", name, self.objective_names, of="minimised")
         if len(self.feature_bounds) != len(self.feature_names):
             raise InputError(
                 f"feature_bounds has {len(self.feature_bounds)} entries, but feature_names has "
@@ -68,7 +68,7 @@ class Task(ABC):
             )
         check_bounds("feature_bounds", self.feature_bounds)
         if self.reference_point is not None:
-            point = np.asarray(self.reference_point, float)
+            point = numbers(self.reference_point)
             if point.shape != (self.num_objectives,) or not np.all(np.isfinite(point)):
                 raise InputError(
                     f"reference_point is {self.reference_point}; give {self.num_objectives} finite numbers, one for "
@@ -108,9 +108,17 @@ def validated(task: Task, evaluation: Evaluation) -> Evaluation:
     )
 
 
+def numbers(value: object) -> Float[np.ndarray, "..."]:
+    """The value as an array of floats; NaN, which no check lets pass, if it is none."""
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
 def check_bounds(argument: str, bounds: Sequence[tuple[float, float]]) -> None:
     """Every entry must be (lowest, highest), finite, and the lowest below the highest."""
     for index, entry in enumerate(bounds):
-        pair = np.asarray(entry, float)
+        pair = numbers(entry)
         if pair.shape != (2,) or not np.all(np.isfinite(pair)) or pair[0] >= pair[1]:
             raise InputError(f"{argument}[{index}] is {entry}; give (lowest, highest), finite, with lowest < highest.")

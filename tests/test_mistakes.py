@@ -1,0 +1,40 @@
+"""Arguments of the wrong type, as a user's own program meets them: without the type checks of the other tests."""
+
+import subprocess
+import sys
+
+MISTAKES = """
+import moqd
+
+task = moqd.make_task("arm-2")
+algorithm = moqd.make_algorithm("mome", task)
+names = dict(name="t", objective_names=["a", "b"], bounds=[(0, 1)])
+
+
+def say(call):
+    try:
+        call()
+    except moqd.InputError as error:
+        print(error)
+
+
+say(lambda: moqd.FunctionTask(print, feature_names=["f"], feature_bounds=None, **names))
+say(lambda: moqd.FunctionTask(print, reference_point="ab", **names))
+say(lambda: moqd.FunctionTask(None, **names))
+say(lambda: moqd.run(task, algorithm, iterations=1))
+say(lambda: moqd.make_algorithm("mome", "arm-2"))
+say(lambda: moqd.run(algorithm, task, iterations="many"))
+"""
+
+
+def test_wrong_types_get_one_sentence():
+    done = subprocess.run([sys.executable, "-c", MISTAKES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "feature_bounds is None; give a list.",
+        "reference_point is ab; give 2 finite numbers, one for each of a, b.",
+        "function is None; give a function of a vector of parameters.",
+        "run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).",
+        "task is 'arm-2'; give a task, such as make_task('arm-2').",
+        "iterations is 'many'; give a whole number of at least 0.",
+    ]
