@@ -88,10 +88,12 @@ def population_algorithm(name: str, config: PopulationConfig, task: Task, surviv
 
 
 def tournament(key: Key, population: Population, num_parents: int) -> Parents:
-    """The better of two random valid members, for each parent; of equals the first drawn."""
-    # Survivors stand with the valid ones first, so that a draw below their number is a valid one.
+    """The better of two valid members for each parent; all take part equally often, and of equals the first wins."""
+    size = population.valid.shape[0]
+    lot = jax.random.uniform(key, (-(-2 * num_parents // size), size))
+    shuffled = jnp.argsort(jnp.where(population.valid[None, :], lot, jnp.inf), axis=1)
     num_valid = jnp.maximum(jnp.sum(population.valid), 1)
-    first, second = jax.random.randint(key, (2, num_parents), 0, num_valid)
+    first, second = shuffled[:, jnp.arange(size) % num_valid].reshape(-1)[: 2 * num_parents].reshape(2, num_parents)
     challenge = jnp.zeros(num_parents, bool)
     for criterion in population.merit.T[::-1]:
         tie = criterion[second] == criterion[first]
