@@ -77,7 +77,6 @@ def test_without_features_the_function_returns_objectives_alone():
         ({"reference_point": [0.0]}, r"reference_point is \[0.0\]; give 2 finite numbers.*gain, cost"),
         ({"minimised": ["costs"]}, "unknown objective 'costs' of minimised; did you mean 'cost'"),
         ({"objective_names": "gain"}, "objective_names is 'gain'; give a list"),
-        ({"bounds": [("a", "b"), (0.0, 1.0)]}, r"bounds\[0\] is \('a', 'b'\); give \(lowest, highest\)"),
         ({"objective_names": ["a", "a"]}, "only once"),
         ({"objective_names": []}, "at least one objective"),
         ({"parameter_names": ["a"]}, "parameter_names is .* give 2 different names"),
