@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "moqd").rglob("*.py"))
 LAYERS = [
-    {"errors", "types", "networks"},
+    {"errors", "types", "networks", "devices"},
     {"pareto", "tessellation", "preferences", "options"},
     {"archive", "variation", "rl", "tasks"},
     {"algorithms"},

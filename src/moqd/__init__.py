@@ -3,11 +3,12 @@
 from importlib.metadata import version
 
 from moqd.algorithms import make_algorithm
+from moqd.devices import use_devices
 from moqd.errors import EvaluationError, InputError
 from moqd.experiment.run import Callback, run
 from moqd.experiment.store import Run, load_run
 from moqd.metrics import crowding_distance, hypervolume, non_dominated, sparsity
-from moqd.tasks import FunctionTask, Task, make_task
+from moqd.tasks import FunctionTask, Replay, Task, make_task, replay
 
 __version__ = version("moqd")
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "EvaluationError",
     "FunctionTask",
     "InputError",
+    "Replay",
     "Run",
     "Task",
     "crowding_distance",
@@ -23,6 +25,8 @@ __all__ = [
     "make_algorithm",
     "make_task",
     "non_dominated",
+    "replay",
     "run",
     "sparsity",
+    "use_devices",
 ]

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from moqd.algorithms import Algorithm
 from moqd.archive import Archive
+from moqd.devices import replicated
 from moqd.errors import EvaluationError
 from moqd.tasks import Task
 from moqd.tasks.task import validated
@@ -144,7 +145,8 @@ class Loop:
             worst=jnp.full(self._task.num_objectives, jnp.inf, jnp.float32),
         )
         state = jax.jit(lambda key: self._algorithm.init(key)[0])(self._key(jnp.int32(0), Purpose.ASK))
-        return Carry(state, progress)
+        carry = Carry(state, progress)
+        return replicated(carry) if self._task.uses_devices else carry
 
     def _why_all_failed(self) -> str:
         failures = list(getattr(self._task, "failures", ()))

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from moqd.errors import unknown_name
 from moqd.options import overridden
 from moqd.tasks.analytic import ArmConfig, Dtlz2Config, RastriginConfig, arm, dtlz2, rastrigin
 from moqd.tasks.function import FunctionTask
-from moqd.tasks.task import Task
+from moqd.tasks.locomotion import SCENES, LocomotionConfig, locomotion
+from moqd.tasks.task import Replay, Task
+from moqd.types import Genotype
 
-__all__ = ["TASKS", "FunctionTask", "Task", "make_task"]
+__all__ = ["TASKS", "FunctionTask", "Replay", "Task", "make_task", "replay"]
 
 
 class Entry(NamedTuple):
@@ -22,6 +25,8 @@ class Entry(NamedTuple):
 
 
 TASKS: dict[str, Entry] = {
+    name: Entry(partial(locomotion, name), LocomotionConfig(), scene.summary) for name, scene in SCENES.items()
+} | {
     "arm-2": Entry(arm, ArmConfig(), "a planar arm reaches everywhere, with little bending and little torque"),
     "rastrigin-2": Entry(rastrigin, RastriginConfig(), "two Rastrigin functions with optima apart"),
     "dtlz2-5": Entry(dtlz2, Dtlz2Config(), "DTLZ2 with five objectives"),
@@ -40,3 +45,8 @@ def make_task(name: str, **overrides: Any) -> Task:
         reference_point=overrides.get("reference_point", task.reference_point),
         options={"name": name, **overrides},
     )
+
+
+def replay(task: Task, genotype: Genotype) -> Replay:
+    """The episode of one policy: poses of all bodies over time with their shapes, to be drawn."""
+    return task.replay(genotype)

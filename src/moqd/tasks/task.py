@@ -3,14 +3,36 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Bool, Float, Int
 
 from moqd.errors import InputError, unknown_name
+from moqd.networks import Policy
 from moqd.types import Evaluation, Genotype, Key
+
+
+class Replay(NamedTuple):
+    """An episode to look at, from the first pose to the last. Every shape is a capsule; a sphere has no length."""
+
+    time: Float[np.ndarray, "frames"]
+    """In seconds."""
+    position: Float[np.ndarray, "frames bodies 3"]
+    rotation: Float[np.ndarray, "frames bodies 4"]
+    """Quaternions (w, x, y, z)."""
+    body_names: tuple[str, ...]
+    shape_body: Int[np.ndarray, "shapes"]
+    """The body that a shape moves with."""
+    shape_start: Float[np.ndarray, "shapes 3"]
+    """Where the capsule's axis starts, in the frame of its body."""
+    shape_end: Float[np.ndarray, "shapes 3"]
+    shape_radius: Float[np.ndarray, "shapes"]
+    reward: Float[np.ndarray, "steps objectives"]
+    """Of each step from a frame to the next, in the user's direction."""
+    contact: Bool[np.ndarray, "steps features"]
+    """Which feet touch the ground after the step."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,6 +60,9 @@ class Task(ABC):
     genotype_bounds: ClassVar[tuple[float, float] | None] = None
     """The interval in which variation keeps every gene; None: unbounded."""
 
+    uses_devices: ClassVar[bool] = False
+    """Whether `evaluate` spreads its batch over the local devices."""
+
     @abstractmethod
     def init_genotype(self, key: Key, num_genotypes: int) -> Genotype:
         """A batch of random genotypes."""
@@ -45,6 +70,15 @@ class Task(ABC):
     @abstractmethod
     def evaluate(self, key: Key, genotype: Genotype) -> Evaluation:
         """Fitness (maximised) and feature of a batch of genotypes."""
+
+    @property
+    def policy(self) -> Policy | None:
+        """What the genotypes are when they are policies; None for plain vectors."""
+        return None
+
+    def replay(self, genotype: Genotype) -> Replay:
+        """The episode of one policy, to be drawn."""
+        raise InputError(f"task {self.name!r} cannot be replayed: its solutions are not policies of a robot.")
 
     def __post_init__(self) -> None:
         for name in ("objective_names", "minimised", "feature_names", "feature_bounds"):
@@ -88,6 +122,24 @@ class Task(ABC):
     def direction(self) -> Float[np.ndarray, "objectives"]:
         """-1 for a minimised objective, 1 for others: turns fitness into the user's units, and back."""
         return np.array([-1.0 if name in self.minimised else 1.0 for name in self.objective_names], np.float32)
+
+
+def averaged(evaluation: Evaluation, resamples: int) -> Evaluation:
+    """An evaluation in which every solution has `resamples` rows one after the other, with one row for each.
+
+    Fitness and feature are means, `std` is that of the fitness, a solution is valid if all of its rows are, and the
+    transitions of all rows are kept.
+    """
+
+    def rows(array: Array) -> Array:
+        return array.reshape(-1, resamples, *array.shape[1:])
+
+    return evaluation._replace(
+        fitness=jnp.mean(rows(evaluation.fitness), axis=1),
+        feature=jnp.mean(rows(evaluation.feature), axis=1),
+        valid=jnp.all(rows(evaluation.valid), axis=1),
+        std=jnp.std(rows(evaluation.fitness), axis=1),
+    )
 
 
 def validated(task: Task, evaluation: Evaluation) -> Evaluation:

@@ -1,0 +1,94 @@
+"""The local devices: how JAX is set up to use them, and how a population is spread over them.
+
+On a CPU, JAX sees one device unless told otherwise, and one device runs a rollout on one core. `use_devices` makes
+every core a device, and lets XLA fuse operations that share operands, which is where most of a rollout's speed comes
+from. Both must be said before JAX starts.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from moqd.errors import InputError
+
+OPTIONS = "--xla_backend_extra_options"
+FUSION = f"{OPTIONS}=xla_cpu_use_multi_output_fusion=true"
+LANES = 8
+"""Rows are padded to a multiple of this: what an operation on vectors does at once."""
+ROWS_AT_ONCE = 128
+"""On a CPU, more rows than this are done one tile after the other, so that what a tile needs stays in the cache."""
+
+_wanted: int | None = None
+
+
+def use_devices(count: int | None = None) -> None:
+    """Spreads populations over `count` local devices (None: one per CPU core, or every GPU), with XLA's options set.
+
+    Call it before anything else starts JAX, best right after the imports; the command line does so itself.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+        raise InputError(f"count is {count!r}; give the number of devices, at least 1, or None for all of them.")
+    try:
+        jax.config.update("jax_num_cpu_devices", count or cores)
+    except RuntimeError as error:
+        raise InputError(
+            "use_devices was called after JAX had started, which is too late; call it right after the imports, before "
+            "anything computes with JAX."
+        ) from error
+    flags = os.environ.get("XLA_FLAGS", "")
+    if OPTIONS not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {FUSION}".strip()
+    global _wanted
+    _wanted = count
+
+
+def replicated(tree: Any) -> Any:
+    """A copy of the arrays on every device, as programs with a sharded part keep them."""
+    return jax.device_put(tree, NamedSharding(_mesh(_wanted), P())) if _mesh(_wanted).size > 1 else tree
+
+
+def sharded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of pytrees whose leaves have the batch first, with the batch spread over the devices.
+
+    Rows must not depend on each other. Any batch works: it is padded with copies of its first row.
+    """
+
+    def spread(*arguments: Any) -> Any:
+        mesh = _mesh(_wanted)
+        batch = jax.tree.leaves(arguments)[0].shape[0]
+        num_tiles = -(-batch // (mesh.size * ROWS_AT_ONCE)) if jax.default_backend() == "cpu" else 1
+        tile = LANES * math.ceil(batch / (mesh.size * num_tiles * LANES))
+
+        def pad(leaf: jax.Array) -> jax.Array:
+            copies = jnp.broadcast_to(leaf[:1], (mesh.size * num_tiles * tile - batch, *leaf.shape[1:]))
+            return jnp.concatenate([leaf, copies]) if copies.size else leaf
+
+        def one_device(*part: Any) -> Any:
+            if num_tiles == 1:
+                return function(*part)
+            tiles = jax.tree.map(lambda leaf: leaf.reshape(num_tiles, tile, *leaf.shape[1:]), part)
+            results = jax.lax.map(lambda rows: function(*rows), tiles)
+            return jax.tree.map(lambda leaf: leaf.reshape(num_tiles * tile, *leaf.shape[2:]), results)
+
+        if mesh.size > 1:
+            one_device = jax.shard_map(
+                one_device, mesh=mesh, in_specs=P("population"), out_specs=P("population"), check_vma=False
+            )
+        results = one_device(*jax.tree.map(pad, arguments))
+        return jax.tree.map(lambda leaf: leaf[:batch], results)
+
+    return spread
+
+
+@cache
+def _mesh(count: int | None) -> Mesh:
+    devices = jax.local_devices()[:count]
+    return jax.make_mesh((len(devices),), ("population",), axis_types=(AxisType.Auto,), devices=devices)

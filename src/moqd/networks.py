@@ -1,0 +1,70 @@
+"""Neural networks as plain pytrees: a tuple of layers; in a batch of networks every leaf has the batch first."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from moqd.types import Key
+
+
+class Dense(NamedTuple):
+    """A layer x @ kernel + bias."""
+
+    kernel: Float[Array, "inputs outputs"]
+    bias: Float[Array, "outputs"]
+
+
+MLP: TypeAlias = tuple[Dense, ...]
+
+
+class Policy(NamedTuple):
+    """What genotypes are when they are policies."""
+
+    num_obs: int
+    num_actions: int
+    hidden_sizes: tuple[int, ...]
+    apply: Callable[[MLP, Float[Array, "obs"]], Float[Array, "act"]]
+
+
+def init_mlp(key: Key, sizes: Sequence[int]) -> MLP:
+    """A network of these layer sizes, inputs first: lecun-uniform kernels, zero biases."""
+    keys = jax.random.split(key, len(sizes) - 1)
+    return tuple(
+        Dense(jax.nn.initializers.lecun_uniform()(key, (inputs, outputs), jnp.float32), jnp.zeros(outputs, jnp.float32))
+        for key, inputs, outputs in zip(keys, sizes[:-1], sizes[1:], strict=True)
+    )
+
+
+def apply_mlp(mlp: MLP, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
+    """The network with relu between its layers and nothing after the last."""
+    *hidden, last = mlp
+    for layer in hidden:
+        x = jax.nn.relu(_dense(layer, x))
+    return _dense(last, x)
+
+
+def apply_policy(policy: MLP, obs: Float[Array, "*batch obs"]) -> Float[Array, "*batch act"]:
+    """Actions in [-1, 1]."""
+    return jnp.tanh(apply_mlp(policy, obs))
+
+
+def fold_preference(actor: MLP, preference: Float[Array, "objectives"]) -> MLP:
+    """A preference-conditioned actor at a fixed preference, in the shape of a policy.
+
+    W [s; w] + b = W_s s + (W_w w + b), so the preference's part of the first layer becomes a part of its bias.
+    """
+    first, *rest = actor
+    num_obs = first.kernel.shape[0] - preference.shape[0]
+    return (Dense(first.kernel[:num_obs], first.bias + preference @ first.kernel[num_obs:]), *rest)
+
+
+def num_parameters(network: Any) -> int:
+    """How many numbers a pytree of arrays holds."""
+    return sum(leaf.size for leaf in jax.tree.leaves(network))
+
+
+def _dense(layer: Dense, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
+    return x @ layer.kernel + jnp.broadcast_to(layer.bias, (*x.shape[:-1], *layer.bias.shape))

@@ -1,0 +1,415 @@
+"""The six locomotion tasks of the MOME-P2C paper, on Brax's robots.
+
+A genotype is a neural network that controls a robot. Its objectives are sums of rewards over an episode, its features
+the shares of the episode in which each foot touches the ground. This is the only file that imports Brax.
+"""
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from moqd.devices import LANES, sharded
+from moqd.errors import InputError, unknown_name
+from moqd.networks import MLP, Policy, apply_policy, init_mlp
+from moqd.tasks.task import Replay, Task, averaged
+from moqd.tasks.unrolled import unrolled
+from moqd.types import Evaluation, Key, Transition
+
+Backend = Literal["spring", "positional", "generalized", "mjx"]
+UNROLLED = ("spring", "positional")
+"""The backends whose step is done with vectors over the batch; the others work on matrices: `jax.vmap` is theirs."""
+
+
+@dataclass(frozen=True)
+class LocomotionConfig:
+    """Options of the locomotion tasks."""
+
+    episode_length: int = 1000
+    """Control steps after which an episode is cut off. Reference points scale with it."""
+    hidden_sizes: tuple[int, ...] = (64, 64)
+    """Hidden layers of the policies."""
+    resamples: int | None = None
+    """Random initial states over which each policy is averaged. If not given: once, from the fixed initial state."""
+    backend: Backend = "spring"
+    """Brax's physics: spring, positional, generalized or mjx."""
+
+
+class Scene(NamedTuple):
+    """A robot and what it is rewarded for."""
+
+    robot: str
+    summary: str
+    feet: tuple[str, ...]
+    """In the order of the robot's links."""
+    rewards: Mapping[str, Callable[[Any], Float[Array, ""]]]
+    """Of each objective, from Brax's state after a control step."""
+    reference_point: tuple[float, ...]
+    """For an episode of 1000 steps."""
+
+
+def _metric(name: str) -> Callable[[Any], Float[Array, ""]]:
+    return lambda state: state.metrics[name]
+
+
+def _height(state: Any) -> Float[Array, ""]:
+    return state.pipeline_state.x.pos[0, 2]
+
+
+FORWARD = _metric("reward_forward")
+ENERGY = _metric("reward_ctrl")  # minus a weight of the robot's times the sum of squared actions
+ANT = ("front left foot", "front right foot", "back left foot", "back right foot")
+SCENES = {
+    "ant-2": Scene(
+        "ant",
+        "a four-legged ant runs fast, with little energy",
+        ANT,
+        {"forward velocity": FORWARD, "energy": ENERGY},
+        (-350, -4500),
+    ),
+    "ant-3": Scene(
+        "ant",
+        "a four-legged ant runs fast in x, in y, and with little energy",
+        ANT,
+        {"x velocity": _metric("x_velocity"), "y velocity": _metric("y_velocity"), "energy": ENERGY},
+        (-1200, -1200, -4500),
+    ),
+    "halfcheetah-2": Scene(
+        "halfcheetah",
+        "a two-legged cheetah in a plane runs fast, with little energy",
+        ("back foot", "front foot"),
+        {"forward velocity": _metric("reward_run"), "energy": ENERGY},
+        (-2000, -800),
+    ),
+    "hopper-2": Scene(
+        "hopper",
+        "a leg in a plane hops fast, with little energy",
+        ("foot",),
+        {"forward velocity": FORWARD, "energy": ENERGY},
+        (-50, -2),
+    ),
+    "hopper-3": Scene(
+        "hopper",
+        "a leg in a plane hops fast, high, and with little energy",
+        ("foot",),
+        {"forward velocity": FORWARD, "jumping height": _height, "energy": ENERGY},
+        (-750, 0, -3),
+    ),
+    "walker-2": Scene(
+        "walker2d",
+        "two legs in a plane walk fast, with little energy",
+        ("right foot", "left foot"),
+        {"forward velocity": FORWARD, "energy": ENERGY},
+        (-210, -15),
+    ),
+}
+
+
+def locomotion(name: str, config: LocomotionConfig) -> "LocomotionTask":
+    """One of the six tasks."""
+    scene = SCENES[name]
+    return LocomotionTask(
+        scene,
+        config,
+        name=name,
+        objective_names=tuple(scene.rewards),
+        feature_names=scene.feet,
+        feature_bounds=((0.0, 1.0),) * len(scene.feet),
+        reference_point=tuple(value * config.episode_length / 1000 for value in scene.reference_point),
+    )
+
+
+class Episode(NamedTuple):
+    """Where a batch of episodes has got to. In `state` the batch is the last axis, elsewhere the first."""
+
+    time: Int[Array, ""]
+    state: Any
+    obs: Float[Array, "batch obs"]
+    alive: Bool[Array, "batch"]
+    fell: Bool[Array, "batch"]
+    failed: Bool[Array, "batch"]
+    """The physics gave a number that is not finite."""
+    length: Int[Array, "batch"]
+    fitness: Float[Array, "batch objectives"]
+    contact: Float[Array, "batch features"]
+    steps: "Steps"
+
+
+class Steps(NamedTuple):
+    """What is recorded of every control step."""
+
+    obs: Float[Array, "batch time obs"]
+    action: Float[Array, "batch time act"]
+    reward: Float[Array, "batch time objectives"]
+    next_obs: Float[Array, "batch time obs"]
+
+
+class Step(NamedTuple):
+    """What a control step of the robot leads to."""
+
+    state: Any
+    obs: Float[Array, "obs"]
+    reward: Float[Array, "objectives"]
+    contact: Float[Array, "features"]
+    fell: Bool[Array, ""]
+
+
+@dataclass(frozen=True, eq=False)
+class LocomotionTask(Task):
+    """A robot that learns to move, in several objectives."""
+
+    scene: Scene
+    config: LocomotionConfig
+
+    uses_devices: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        config = self.config
+        if config.resamples is not None and not _is_count(config.resamples):
+            raise InputError(f"resamples is {config.resamples!r}; give a whole number of at least 1, or None.")
+        if config.backend not in get_args(Backend):
+            raise unknown_name("backend", config.backend, get_args(Backend))
+        if isinstance(config.hidden_sizes, str) or not all(map(_is_count, config.hidden_sizes)):
+            raise InputError(f"hidden_sizes is {config.hidden_sizes!r}; give a list of whole numbers of at least 1.")
+
+    @cached_property
+    def policy(self) -> Policy:
+        num_obs, robot = self._rest[1].shape[0], self._robot
+        return Policy(num_obs, robot.action_size, tuple(self.config.hidden_sizes), apply_policy)
+
+    def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
+        sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)
+        return jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key, num_genotypes))
+
+    def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
+        """Every policy's episode; with transitions, which cost nothing where they are not used."""
+        resamples = self.config.resamples
+        if resamples is None:
+            return sharded(self._episodes)(genotype)
+        repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, resamples, axis=0), genotype)
+        keys = jax.random.split(key, repeated[0].bias.shape[0])
+        return averaged(sharded(self._episodes)(repeated, keys), resamples)
+
+    def replay(self, genotype: MLP) -> Replay:
+        """The episode of one policy from the fixed initial state."""
+        expected = jax.eval_shape(lambda: jax.tree.map(lambda leaf: leaf[0], self.init_genotype(jax.random.key(0), 1)))
+        if jax.tree.map(jnp.shape, genotype) != jax.tree.map(lambda leaf: leaf.shape, expected):
+            raise InputError(
+                f"the genotype does not fit the policies of task {self.name!r}, whose layers have shapes "
+                f"{[layer.kernel.shape for layer in expected]}; give one policy, not a batch."
+            )
+        last, frames = jax.tree.map(np.asarray, self._record(genotype))
+        num_steps = int(last.length[0])
+        position, rotation, contact = (rows[:num_steps] for rows in frames)
+        start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self._rest[0].x)
+        body, shape_start, shape_end, radius = _capsules(self._robot.sys.mj_model)
+        return Replay(
+            time=np.arange(num_steps + 1) * float(self._robot.dt),
+            position=np.concatenate([start.pos, position]),
+            rotation=np.concatenate([start.rot, rotation]),
+            body_names=tuple(self._robot.sys.link_names),
+            shape_body=body,
+            shape_start=shape_start,
+            shape_end=shape_end,
+            shape_radius=radius,
+            reward=last.steps.reward[0, :num_steps],
+            contact=contact > 0,
+        )
+
+    @cached_property
+    def _record(self) -> Callable[[MLP], Any]:
+        def record(genotype: MLP) -> Any:
+            """The episode of one policy as that of a smallest batch, so that it moves as when it is evaluated."""
+            policies = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES, *leaf.shape)), genotype)
+
+            def step(episode: Episode, _: None) -> Any:
+                after = self._advance(policies, episode)
+                pose = after.state.x
+                return after, (pose.pos[..., 0], pose.rot[..., 0], (after.contact - episode.contact)[0])
+
+            return jax.lax.scan(step, self._first(policies, None), length=self.config.episode_length)
+
+        return jax.jit(record)
+
+    def _episodes(self, genotype: MLP, keys: Key | None = None) -> Evaluation:
+        """The episodes of a batch of policies, from the fixed initial state or from random ones."""
+        first = self._first(genotype, keys)
+        length = self.config.episode_length
+        last = jax.lax.while_loop(
+            lambda episode: (episode.time < length) & jnp.any(episode.alive),
+            lambda episode: self._advance(genotype, episode),
+            first,
+        )
+        steps = jnp.arange(length)[None, :]
+        ended = last.length[:, None]
+        return Evaluation(
+            fitness=last.fitness,
+            feature=last.contact / jnp.maximum(ended, 1).astype(jnp.float32),
+            valid=~last.failed,
+            transitions=Transition(
+                *last.steps, terminated=(steps == ended - 1) & last.fell[:, None], valid=steps < ended
+            ),
+        )
+
+    def _first(self, genotype: MLP, keys: Key | None) -> Episode:
+        batch, length = genotype[0].bias.shape[0], self.config.episode_length
+        if keys is None:
+            state, obs = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, batch)), self._rest)
+        else:
+            with _brax():
+                reset = jax.vmap(self._robot.reset, out_axes=-1)(jax.vmap(jax.random.key_data)(keys))
+            state, obs = reset.pipeline_state, reset.obs
+        no, zeros = jnp.zeros(batch, bool), lambda *shape: jnp.zeros((batch, *shape), jnp.float32)
+        num_obs, num_actions = self.policy.num_obs, self.policy.num_actions
+        return Episode(
+            time=jnp.int32(0),
+            state=state,
+            obs=obs.T,
+            alive=~no,
+            fell=no,
+            failed=no,
+            length=jnp.zeros(batch, jnp.int32),
+            fitness=zeros(self.num_objectives),
+            contact=zeros(self.num_features),
+            steps=Steps(
+                obs=zeros(length, num_obs),
+                action=zeros(length, num_actions),
+                reward=zeros(length, self.num_objectives),
+                next_obs=zeros(length, num_obs),
+            ),
+        )
+
+    def _advance(self, genotype: MLP, episode: Episode) -> Episode:
+        """One control step of all episodes; those that have ended go on moving, but nothing of it is recorded."""
+        action = jax.vmap(apply_policy)(genotype, episode.obs)
+        step = self._step(episode.state, action.T)
+        obs, reward, contact = step.obs.T, step.reward.T, step.contact.T
+        finite = jnp.isfinite(jnp.sum(obs, axis=1) + jnp.sum(reward, axis=1))
+        happened = episode.alive & finite
+        only = lambda rows: jnp.where(happened[:, None], rows, 0)  # noqa: E731
+
+        def record(steps: Float[Array, "batch time _"], rows: Float[Array, "batch _"]) -> Float[Array, "batch time _"]:
+            return jax.lax.dynamic_update_slice_in_dim(steps, only(rows)[:, None], episode.time, axis=1)
+
+        return Episode(
+            time=episode.time + 1,
+            state=step.state,
+            obs=obs,
+            alive=happened & ~step.fell,
+            fell=episode.fell | happened & step.fell,
+            failed=episode.failed | episode.alive & ~finite,
+            length=episode.length + happened.astype(jnp.int32),
+            fitness=episode.fitness + only(reward),
+            contact=episode.contact + only(contact),
+            steps=Steps(*map(record, episode.steps, (episode.obs, action, reward, obs))),
+        )
+
+    @cached_property
+    def _step(self) -> Callable[..., Step]:
+        """A control step of a batch, which is the last axis."""
+        vectorise = unrolled if self.config.backend in UNROLLED else lambda f: jax.vmap(f, in_axes=-1, out_axes=-1)
+        step = vectorise(self._control_step)
+
+        def quiet(*arguments: Any) -> Step:
+            with _brax():
+                return step(*arguments)
+
+        return quiet
+
+    def _control_step(self, state: Any, action: Float[Array, "act"]) -> Step:
+        from brax.envs import State
+
+        zero = jnp.zeros((), jnp.float32)
+        after = self._robot.step(State(state, zero, zero, zero), action)
+        reward = jnp.stack([reward(after) for reward in self.scene.rewards.values()])
+        return Step(after.pipeline_state, after.obs, reward, self._contact(after.pipeline_state.x), after.done > 0.5)
+
+    def _contact(self, pose: Any) -> Float[Array, "features"]:
+        """1 for each foot that touches the floor."""
+        from brax import contact
+
+        found = contact.get(self._robot.sys, pose)
+        first, second = found.link_idx
+        touching = [
+            jnp.any((found.dist <= 0) & ((first == -1) & (second == foot) | (first == foot) & (second == -1)))
+            for foot in self._feet
+        ]
+        return jnp.stack(touching).astype(jnp.float32)
+
+    @cached_property
+    def _feet(self) -> list[int]:
+        """The links that are feet: those that can touch the floor, and of these the ones so named where any are."""
+        model, names = self._robot.sys.mj_model, self._robot.sys.link_names
+        (floor, *_) = np.flatnonzero(model.geom_bodyid == 0)
+        collides = (model.geom_contype & model.geom_conaffinity[floor]) | (
+            model.geom_conaffinity & model.geom_contype[floor]
+        )
+        links = sorted({int(body) - 1 for body in model.geom_bodyid[collides != 0] if body > 0})
+        feet = [link for link in links if "foot" in names[link]] or links
+        if len(feet) != len(self.scene.feet):
+            raise InputError(
+                f"{len(feet)} links of the robot {self.scene.robot!r} can touch the floor as feet, but "
+                f"{len(self.scene.feet)} are expected ({', '.join(self.scene.feet)}); use the robot as Brax has it."
+            )
+        return feet
+
+    @cached_property
+    def _robot(self) -> Any:
+        with _brax(), jax.ensure_compile_time_eval():
+            from brax import envs
+
+            return envs.get_environment(self.scene.robot, backend=self.config.backend)
+
+    @cached_property
+    def _rest(self) -> Any:
+        """The initial state without noise, and what is observed of it."""
+
+        def reset() -> Any:
+            state = self._robot.pipeline_init(self._robot.sys.init_q, jnp.zeros(self._robot.sys.qd_size()))
+            return state, self._robot._get_obs(state)
+
+        with _brax(), jax.ensure_compile_time_eval():
+            return jax.jit(reset)()
+
+
+def _capsules(model: Any) -> tuple[Any, Any, Any, Any]:
+    """Body, start, end and radius of every shape of the robot, in the frame of its body."""
+    import mujoco
+
+    shapes = np.flatnonzero(model.geom_bodyid > 0)
+    along = np.zeros((len(shapes), 3))
+    for i, shape in enumerate(shapes):
+        if model.geom_type[shape] == mujoco.mjtGeom.mjGEOM_CAPSULE:
+            mujoco.mju_rotVecQuat(along[i], [0.0, 0.0, model.geom_size[shape, 1]], model.geom_quat[shape])
+        elif model.geom_type[shape] != mujoco.mjtGeom.mjGEOM_SPHERE:
+            raise InputError(f"shape {shape} of the robot is neither a capsule nor a sphere, so it cannot be replayed.")
+    middle = model.geom_pos[shapes]
+    return model.geom_bodyid[shapes] - 1, middle - along, middle + along, model.geom_size[shapes, 0]
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+@contextlib.contextmanager
+def _brax() -> Iterator[None]:
+    """Where Brax's code runs: its notices and MuJoCo's log stay away, and JAX is as lenient as Brax needs it."""
+    with contextlib.redirect_stdout(io.StringIO()):  # "Failed to import warp", which nobody asked for
+        import mujoco.mjx
+    handler = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: None)  # by default: MUJOCO_LOG.TXT in the current folder
+    try:
+        with warnings.catch_warnings(), jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        mujoco.set_mju_user_warning(handler)
