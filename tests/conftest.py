@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+moqd.use_devices(2)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Many tests compile the same programs: what one has compiled the others, and the next session, need not.

@@ -1,3 +1,5 @@
+import jax
+import numpy as np
 import pytest
 
 import moqd
@@ -26,6 +28,49 @@ def test_train_draws_every_task(task, tmp_path):
     assert main(["train", task, *small, "--evaluations", "16", "--out", str(tmp_path / "run")]) == 0
 
 
+@pytest.mark.xdist_group("hopper")
+def test_a_robot_from_the_command_line(tmp_path, capsys):
+    """Train, read the run back, and see a policy of its archive do again what the archive says of it."""
+    folder, small = tmp_path / "run", ["--episode-length", "30"]
+    arguments = ["--ga-batch", "16", "--num-cells", "8", "--hidden-sizes", "8", "--iterations", "3", "--devices", "2"]
+    assert main(["train", "hopper-2", *small, *arguments, "--algorithm", "mome", "--out", str(folder)]) == 0
+    run = moqd.load_run(folder)
+    assert run.task.config.episode_length == 30
+    assert run.config["devices"] == ["cpu", "cpu"]
+    assert list(run.reference_point) == [-1.5, -0.06]
+    assert list(run.metrics["evaluations"]) == [16, 64]
+    solutions = run.solutions()
+    assert [layer.kernel.shape[1:] for layer in solutions.genotype] == [(11, 8), (8, 3)]
+    replay = moqd.replay(run.task, jax.tree.map(lambda leaf: leaf[0], solutions.genotype))
+    np.testing.assert_allclose(replay.reward.sum(axis=0), solutions.objectives[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(replay.contact.mean(axis=0), solutions.features[0], atol=1e-6)
+    capsys.readouterr()
+
+    assert main(["tasks", "hopper-2", "--sample", "24", *small, "--hidden-sizes", "8"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "networks 11-8-3, 123 parameters" in printed
+    assert "24 random solutions, seed 0 (0 more failed)" in printed
+    assert "below the reference point in some objective" in printed
+
+
+def test_a_sample_says_what_is_below_the_reference_point(capsys):
+    """In both directions: the arm's objectives are minimised, and below means more than the reference point."""
+    task = moqd.make_task("arm-2", reference_point=[0.4, 0.15])
+    key_init, key_evaluate = jax.random.split(jax.random.key(1))
+    cost = -np.asarray(task.evaluate(key_evaluate, task.init_genotype(key_init, 300)).fitness)
+    over = cost >= np.array(task.reference_point)
+    assert 0 < over.mean() < 1
+    assert main(["tasks", "arm-2", "--sample", "300", "--seed", "1", "--reference-point", "0.4", "0.15"]) == 0
+    words = capsys.readouterr().out.split()
+    for i, name in enumerate(task.objective_names):
+        at = len(words) - 1 - words[::-1].index(name)
+        worst, reference, below = (words[at + column] for column in (1, 4, 5))
+        assert worst == f"{cost[:, i].max():.4g}"
+        assert reference == f"{task.reference_point[i]:g}"
+        assert below == f"{over[:, i].mean():.1%}"
+    assert f"{over.any(axis=1).mean():.1%} are below the reference point" in " ".join(words)
+
+
 def test_lists_and_help(capsys):
     for arguments, expected in (
         (["tasks"], "bending ↓"),
@@ -52,7 +97,12 @@ def test_lists_and_help(capsys):
         (["train", "arm-2", "--num-cells", "0"], "num_cells is 0; give a whole number of at least 1"),
         (["train", "arm-2", "--iterations", "-4"], "iterations is -4; give a whole number"),
         (["train", "arm-2", "--reference-point", "1"], "reference_point is (1.0,); give 2 finite numbers"),
-        (["tasks", "all"], "moqd tasks takes no arguments"),
+        (["tasks", "all"], "unknown task 'all'"),
+        (["tasks", "--sample", "10"], "--sample needs a task"),
+        (["tasks", "arm-2", "--sample", "0"], "--sample is 0; give a whole number of at least 1"),
+        (["algorithms", "all"], "moqd algorithms takes no arguments"),
+        (["train", "hopper-2", "--episode-length", "0"], "episode_length is 0; give a whole number of at least 1"),
+        (["train", "hopper-2", "--devices", "0"], "count is 0; give the number of devices"),
     ],
 )
 def test_what_the_user_can_mend_is_one_sentence(arguments, message, capsys, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Imports point one way, and only declared dependencies are imported."""
 
 import ast
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -19,6 +20,8 @@ LAYERS = [
     {"cli"},
 ]
 PACKAGES = {"sklearn": "scikit-learn"}
+COMPANIONS = {"mujoco-mjx"}
+"""Not imported by us, but by Brax; pinned to the version of mujoco."""
 
 
 def layer_of(module: str) -> int:
@@ -49,7 +52,20 @@ def test_imports_point_one_way(path):
 
 def test_dependencies_are_declared_and_used():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = {requirement.split(">")[0] for requirement in project["dependencies"]}
+    declared = {re.split("[>=]", requirement)[0] for requirement in project["dependencies"]} - COMPANIONS
     used = {name.split(".")[0] for path in SOURCES for name in imports_of(path)}
     foreign = used - set(sys.stdlib_module_names) - {"moqd"}
     assert {PACKAGES.get(name, name) for name in foreign} == declared
+
+
+def test_mujoco_and_mjx_are_one_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = dict(requirement.split("==") for requirement in project["dependencies"] if "mujoco" in requirement)
+    assert pinned["mujoco"] == pinned["mujoco-mjx"]
+    assert pinned["mujoco"].startswith("3.")
+
+
+def test_only_locomotion_imports_the_simulator():
+    foreign = {"brax", "mujoco", "flax", "etils"}
+    importers = {path.stem for path in SOURCES if {name.split(".")[0] for name in imports_of(path)} & foreign}
+    assert importers == {"locomotion"}

@@ -25,6 +25,10 @@ say(lambda: moqd.FunctionTask(print, **(names | {"bounds": [("a", "b")]})))
 say(lambda: moqd.run(task, algorithm, iterations=1))
 say(lambda: moqd.make_algorithm("mome", "arm-2"))
 say(lambda: moqd.run(algorithm, task, iterations="many"))
+say(lambda: moqd.make_task("hopper-2", backend="sprig"))
+say(lambda: moqd.make_task("hopper-2", hidden_sizes=64))
+say(lambda: moqd.make_task("hopper-2", resamples="3"))
+say(lambda: moqd.use_devices("two"))
 """
 
 
@@ -39,4 +43,8 @@ def test_wrong_types_get_one_sentence():
         "run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).",
         "task is 'arm-2'; give a task, such as make_task('arm-2').",
         "iterations is 'many'; give a whole number of at least 0.",
+        "unknown backend 'sprig'; did you mean 'spring'?",
+        "hidden_sizes is 64; give a list of whole numbers of at least 1.",
+        "resamples is '3'; give a whole number of at least 1, or None.",
+        "count is 'two'; give the number of devices, at least 1, or None for all of them.",
     ]

@@ -1,4 +1,4 @@
-"""The command line: `moqd train TASK`, `moqd tasks`, `moqd algorithms`."""
+"""The command line: `moqd train TASK`, `moqd tasks [TASK]`, `moqd algorithms`."""
 
 import sys
 import warnings
@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import jax
 import numpy as np
 import tyro
 from rich.box import SIMPLE_HEAD
@@ -14,13 +15,16 @@ from rich.console import Console
 from rich.table import Table
 
 from moqd.algorithms import ALGORITHMS, make_algorithm
+from moqd.devices import compiled, use_devices
 from moqd.errors import EvaluationError, InputError, unknown_name
 from moqd.experiment.display import Display
 from moqd.experiment.run import run
 from moqd.experiment.store import Run
 from moqd.metrics import global_front
+from moqd.networks import num_parameters
 from moqd.plots.overview import save_overview
-from moqd.tasks import TASKS, make_task
+from moqd.tasks import TASKS, Task, make_task
+from moqd.tasks.task import validated
 
 out, err = Console(), Console(stderr=True)
 
@@ -45,15 +49,15 @@ class TrainOptions:
     """Iterations between two rows of metrics."""
     reference_point: tuple[float, ...] | None = None
     """Where hypervolume is measured from, one number per objective. If not given: the task's own."""
+    devices: int | None = None
+    """How many local devices the population is spread over. If not given: every CPU core, or every GPU."""
 
 
 def train(arguments: Sequence[str]) -> None:
     """Run an algorithm on a task."""
     options, task_options, algorithm_options = _parse_train(arguments)
-    overrides = asdict(task_options)
-    if options.reference_point is not None:
-        overrides["reference_point"] = options.reference_point
-    task = make_task(options.task, **overrides)
+    use_devices(options.devices)
+    task = make_task(options.task, **_task_options(options, task_options))
     algorithm = make_algorithm(options.algorithm, task, **asdict(algorithm_options))
     folder = options.out or Path("runs") / f"{options.task}-{options.algorithm}-{options.seed}"
     unlimited = options.iterations is None and options.evaluations is None
@@ -74,25 +78,35 @@ def train(arguments: Sequence[str]) -> None:
     out.print(f"written to [bold]{folder}[/]; to see it, open [bold]{picture}[/]")
 
 
+def _task_options(options: Any, config: Any) -> dict[str, Any]:
+    """What `make_task` is given: the task's own options, and another reference point where one is wanted."""
+    reference = {} if options.reference_point is None else {"reference_point": options.reference_point}
+    return asdict(config) | reference
+
+
 def _parse_train(arguments: Sequence[str]) -> tuple[TrainOptions, Any, Any]:
     """The options, with those of the task and the algorithm that they name as flags beside them."""
-    task = next((argument for argument in arguments if argument in TASKS), None)
     algorithm = _value_of("--algorithm", arguments) or TrainOptions.algorithm
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS)
-    defaults = {"algorithm": ALGORITHMS[algorithm].config} | ({"task": TASKS[task].config} if task else {})
-    parts: list[Any] = [("run", TrainOptions), *((name, type(config), config) for name, config in defaults.items())]
-    everything = make_dataclass("Train", parts, frozen=True)
+    return _parse_with_task("moqd train", TrainOptions, arguments, algorithm=ALGORITHMS[algorithm].config)
+
+
+def _parse_with_task(program: str, options: type, arguments: Sequence[str], **parts: Any) -> Any:
+    """The options, those of the task that they name, and the other parts, all as flags beside each other."""
+    task = next((argument for argument in arguments if argument in TASKS), None)
+    parts = ({"task": TASKS[task].config} if task else {}) | parts
+    fields: list[Any] = [("general", options), *((name, type(config), config) for name, config in parts.items())]
     parsed: Any = tyro.cli(
-        everything,
-        prog="moqd train",
-        description=TrainOptions.__doc__,
+        make_dataclass("Options", fields, frozen=True),
+        prog=program,
+        description=options.__doc__,
         args=list(arguments),
         config=(tyro.conf.OmitArgPrefixes,),
     )
-    if parsed.run.task not in TASKS:
-        raise unknown_name("task", parsed.run.task, TASKS)
-    return parsed.run, parsed.task, parsed.algorithm
+    if parsed.general.task is not None and parsed.general.task not in TASKS:
+        raise unknown_name("task", parsed.general.task, TASKS)
+    return parsed.general, *(getattr(parsed, name, None) for name in {"task": None, **parts})
 
 
 def _value_of(flag: str, arguments: Sequence[str]) -> str | None:
@@ -129,20 +143,83 @@ def _show(result: Run) -> None:
         out.print(f"{last['failed_evaluations']:.0f} evaluations failed and are not in the archive")
 
 
+@dataclass(frozen=True)
+class TasksOptions:
+    """Lists the tasks, or looks at one of them."""
+
+    task: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[TASK]")] = None
+    """The task to look at. If not given: all of them."""
+    sample: int | None = None
+    """Evaluate so many random solutions of the task, and say what they reach and how many fall below its reference
+    point."""
+    seed: int = 0
+    """Seed of the random solutions."""
+    reference_point: tuple[float, ...] | None = None
+    """Another reference point, one number per objective."""
+
+
 def tasks(arguments: Sequence[str]) -> None:
-    """List the tasks."""
-    _no_arguments("tasks", arguments)
-    for name, entry in TASKS.items():
-        task = make_task(name)
-        better = [f"{objective} {'↓' if objective in task.minimised else '↑'}" for objective in task.objective_names]
-        bounds = zip(task.feature_names, task.feature_bounds, strict=True)
-        _describe(
-            name,
-            entry.summary,
-            objectives=", ".join(better),
-            features=", ".join(f"{feature} {low:g} to {high:g}" for feature, (low, high) in bounds),
-            reference=", ".join(f"{value:g}" for value in task.reference_point or ()),
-            options=_options(entry.config),
+    """List the tasks, or look at one."""
+    options, config = _parse_with_task("moqd tasks", TasksOptions, arguments)
+    use_devices()
+    if options.task is None:
+        if options.sample is not None:
+            raise InputError("--sample needs a task: moqd tasks hopper-2 --sample 256.")
+        for name in TASKS:
+            _describe_task(name, make_task(name))
+    else:
+        task = make_task(options.task, **_task_options(options, config))
+        _describe_task(options.task, task)
+        if options.sample is not None:
+            _sample(task, options.sample, options.seed)
+
+
+def _describe_task(name: str, task: Task) -> None:
+    better = [f"{objective} {'↓' if objective in task.minimised else '↑'}" for objective in task.objective_names]
+    bounds = zip(task.feature_names, task.feature_bounds, strict=True)
+    genotype = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
+    policy = task.policy
+    layers = "" if policy is None else "-".join(map(str, (policy.num_obs, *policy.hidden_sizes, policy.num_actions)))
+    _describe(
+        name,
+        TASKS[name].summary,
+        objectives=", ".join(better),
+        features=", ".join(f"{feature} {low:g} to {high:g}" for feature, (low, high) in bounds),
+        reference=", ".join(f"{value:g}" for value in task.reference_point or ()),
+        solutions=f"{f'networks {layers}, ' if layers else ''}{num_parameters(genotype):,} parameters",
+        options=_options(TASKS[name].config),
+    )
+
+
+def _sample(task: Task, number: int, seed: int) -> None:
+    """What random solutions reach, and where the reference point lies among them."""
+    if number < 1:
+        raise InputError(f"--sample is {number}; give a whole number of at least 1.")
+    key_init, key_evaluate = jax.random.split(jax.random.key(seed))
+    with out.status(f"evaluating {number} random solutions"):
+        genotype = jax.jit(task.init_genotype, static_argnums=1)(key_init, number)
+        evaluate = lambda key, genotype: validated(task, task.evaluate(key, genotype))._replace(transitions=None)  # noqa: E731
+        evaluation = (compiled(evaluate) if task.traceable else evaluate)(key_evaluate, genotype)
+    valid = np.asarray(evaluation.valid)
+    fitness = np.asarray(evaluation.fitness)[valid]
+    if not len(fitness):
+        raise EvaluationError(f"all of the {number} evaluations failed.")
+    table = Table(box=SIMPLE_HEAD)
+    for column in ("objective", "worst", "median", "best", "reference", "below it"):
+        table.add_column(column, justify="left" if column == "objective" else "right")
+    for i, name in enumerate(task.objective_names):
+        sign = task.direction[i]
+        numbers = [f"{sign * value:.4g}" for value in np.quantile(fitness[:, i], [0, 0.5, 1])]
+        reference = task.reference_point[i] if task.reference_point is not None else None
+        below = "" if reference is None else f"{np.mean(fitness[:, i] <= sign * reference):.1%}"
+        table.add_row(name, *numbers, "" if reference is None else f"{reference:g}", below)
+    out.print(f"{len(fitness)} random solutions, seed {seed} ({number - len(fitness)} more failed)", highlight=False)
+    out.print(table)
+    if task.reference_point is not None:
+        reference_point = np.asarray(task.reference_point) * task.direction
+        anywhere = np.mean(np.any(fitness <= reference_point, axis=1))
+        out.print(
+            f"{anywhere:.1%} are below the reference point in some objective: they add no hypervolume.", highlight=False
         )
 
 
@@ -173,7 +250,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "train": Command(train, "run an algorithm on a task: moqd train arm-2"),
-    "tasks": Command(tasks, "list the tasks"),
+    "tasks": Command(tasks, "list the tasks, or look at one: moqd tasks hopper-2 --sample 256"),
     "algorithms": Command(algorithms, "list the algorithms"),
 }
 

@@ -1,9 +1,11 @@
 """The loop `ask -> evaluate -> tell` as compiled calls with donated state.
 
 A traceable task is compiled together with the algorithm into one loop over the iterations between two log points; the
-number of iterations is an argument, so that it is compiled once. A host task runs the same three calls from Python.
+number of iterations is an argument, so that it is compiled once. A host task runs the same three calls from Python; so
+does a task that spreads its batch over the devices, so that only this is done by all of them.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -14,11 +16,11 @@ from jaxtyping import Array, Float, Int
 
 from moqd.algorithms import Algorithm
 from moqd.archive import Archive
-from moqd.devices import replicated
+from moqd.devices import compiled, on_all, on_one
 from moqd.errors import EvaluationError
 from moqd.tasks import Task
 from moqd.tasks.task import validated
-from moqd.types import Evaluation, Key, Offspring, Source
+from moqd.types import Evaluation, Genotype, Key, Offspring, Source
 
 FAILED_BATCHES = 3
 """A run in which every evaluation of so many first batches failed stops."""
@@ -67,7 +69,7 @@ class Loop:
         self._algorithm, self._task = algorithm, task
         self._root = jax.random.key(seed)
         self._ask = jax.jit(self._ask_or_init)
-        self._evaluate = jax.jit(task.evaluate) if task.traceable else task.evaluate
+        self._evaluate = self._evaluation_program()
         self._tell = jax.jit(self._tell_and_count, donate_argnums=1)
         self._fused = jax.jit(self._iterate, donate_argnums=2)
         self.batch = jax.eval_shape(algorithm.init, self._root)[1].source.shape[0]
@@ -96,7 +98,7 @@ class Loop:
         self._run_to(stop)
 
     def _run_to(self, stop: int) -> None:
-        if self._task.traceable:
+        if self._task.traceable and not self._task.uses_devices:
             self.carry, self.metrics = self._fused(jnp.int32(self.iteration + 1), jnp.int32(stop + 1), self.carry)
             self.iteration = stop
         while self.iteration < stop:
@@ -112,6 +114,20 @@ class Loop:
         offspring = self._ask(iteration, carry.state)
         evaluation = self._evaluate(self._key(iteration, Purpose.EVALUATE), offspring.genotype)
         return self._tell(self._key(iteration, Purpose.TELL), carry, offspring, evaluation)
+
+    def _evaluation_program(self) -> Callable[[Key, Genotype], Evaluation]:
+        task = self._task
+        if not task.traceable:
+            return task.evaluate
+        if not task.uses_devices:
+            return jax.jit(task.evaluate)
+
+        def evaluate(key: Key, genotype: Genotype) -> Evaluation:
+            evaluation = task.evaluate(key, genotype)
+            return evaluation if self._algorithm.needs_transitions else evaluation._replace(transitions=None)
+
+        program = compiled(evaluate)
+        return lambda key, genotype: on_one(program(*on_all((key, genotype))))
 
     def _ask_or_init(self, iteration: Int[Array, ""], state: Any) -> Offspring:
         """Iteration 0 is the first, random batch; as a branch, so that no second program is compiled for it."""
@@ -146,7 +162,7 @@ class Loop:
         )
         state = jax.jit(lambda key: self._algorithm.init(key)[0])(self._key(jnp.int32(0), Purpose.ASK))
         carry = Carry(state, progress)
-        return replicated(carry) if self._task.uses_devices else carry
+        return on_one(carry) if self._task.uses_devices else carry
 
     def _why_all_failed(self) -> str:
         failures = list(getattr(self._task, "failures", ()))

@@ -7,21 +7,21 @@ the shares of the episode in which each foot touches the ground. This is the onl
 import contextlib
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from moqd.devices import LANES, sharded
+from moqd.devices import LANES, compiled, on_one, sharded
 from moqd.errors import InputError, unknown_name
 from moqd.networks import MLP, Policy, apply_policy, init_mlp
 from moqd.tasks.task import Replay, Task, averaged
-from moqd.tasks.unrolled import unrolled
+from moqd.tasks.unrolled import computed, unrolled
 from moqd.types import Evaluation, Key, Transition
 
 Backend = Literal["spring", "positional", "generalized", "mjx"]
@@ -35,7 +35,7 @@ class LocomotionConfig:
 
     episode_length: int = 1000
     """Control steps after which an episode is cut off. Reference points scale with it."""
-    hidden_sizes: tuple[int, ...] = (64, 64)
+    hidden_sizes: Sequence[int] = (64, 64)
     """Hidden layers of the policies."""
     resamples: int | None = None
     """Random initial states over which each policy is averaged. If not given: once, from the fixed initial state."""
@@ -178,13 +178,14 @@ class LocomotionTask(Task):
             raise InputError(f"resamples is {config.resamples!r}; give a whole number of at least 1, or None.")
         if config.backend not in get_args(Backend):
             raise unknown_name("backend", config.backend, get_args(Backend))
-        if isinstance(config.hidden_sizes, str) or not all(map(_is_count, config.hidden_sizes)):
+        if not isinstance(config.hidden_sizes, Sequence) or not all(map(_is_count, config.hidden_sizes)):
             raise InputError(f"hidden_sizes is {config.hidden_sizes!r}; give a list of whole numbers of at least 1.")
 
     @cached_property
     def policy(self) -> Policy:
-        num_obs, robot = self._rest[1].shape[0], self._robot
-        return Policy(num_obs, robot.action_size, tuple(self.config.hidden_sizes), apply_policy)
+        with _brax():
+            obs = jax.eval_shape(self._robot.reset, jax.random.PRNGKey(0)).obs
+        return Policy(obs.shape[0], self._robot.action_size, tuple(self.config.hidden_sizes), apply_policy)
 
     def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
         sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)
@@ -207,10 +208,10 @@ class LocomotionTask(Task):
                 f"the genotype does not fit the policies of task {self.name!r}, whose layers have shapes "
                 f"{[layer.kernel.shape for layer in expected]}; give one policy, not a batch."
             )
-        last, frames = jax.tree.map(np.asarray, self._record(genotype))
+        last, frames = jax.tree.map(np.asarray, self._record(on_one(genotype)))
         num_steps = int(last.length[0])
         position, rotation, contact = (rows[:num_steps] for rows in frames)
-        start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], self._rest[0].x)
+        start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], _rest(self.scene.robot, self.config.backend)[0].x)
         body, shape_start, shape_end, radius = _capsules(self._robot.sys.mj_model)
         return Replay(
             time=np.arange(num_steps + 1) * float(self._robot.dt),
@@ -238,9 +239,9 @@ class LocomotionTask(Task):
 
             return jax.lax.scan(step, self._first(policies, None), length=self.config.episode_length)
 
-        return jax.jit(record)
+        return compiled(record)
 
-    def _episodes(self, genotype: MLP, keys: Key | None = None) -> Evaluation:
+    def _episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None) -> Evaluation:
         """The episodes of a batch of policies, from the fixed initial state or from random ones."""
         first = self._first(genotype, keys)
         length = self.config.episode_length
@@ -260,10 +261,13 @@ class LocomotionTask(Task):
             ),
         )
 
-    def _first(self, genotype: MLP, keys: Key | None) -> Episode:
+    def _first(self, genotype: MLP, keys: Shaped[Array, "batch"] | None) -> Episode:
         batch, length = genotype[0].bias.shape[0], self.config.episode_length
         if keys is None:
-            state, obs = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, batch)), self._rest)
+            state, obs = jax.tree.map(
+                lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, batch)),
+                _rest(self.scene.robot, self.config.backend),
+            )
         else:
             with _brax():
                 reset = jax.vmap(self._robot.reset, out_axes=-1)(jax.vmap(jax.random.key_data)(keys))
@@ -362,23 +366,30 @@ class LocomotionTask(Task):
             )
         return feet
 
-    @cached_property
+    @property
     def _robot(self) -> Any:
-        with _brax(), jax.ensure_compile_time_eval():
-            from brax import envs
+        return _robot(self.scene.robot, self.config.backend)
 
-            return envs.get_environment(self.scene.robot, backend=self.config.backend)
 
-    @cached_property
-    def _rest(self) -> Any:
-        """The initial state without noise, and what is observed of it."""
+@cache
+def _robot(name: str, backend: str) -> Any:
+    with _brax(), jax.ensure_compile_time_eval():
+        from brax import envs
 
-        def reset() -> Any:
-            state = self._robot.pipeline_init(self._robot.sys.init_q, jnp.zeros(self._robot.sys.qd_size()))
-            return state, self._robot._get_obs(state)
+        return envs.get_environment(name, backend=backend)
 
-        with _brax(), jax.ensure_compile_time_eval():
-            return jax.jit(reset)()
+
+@cache
+def _rest(name: str, backend: str) -> tuple[Any, Float[Array | np.ndarray, "obs"]]:
+    """The initial state without noise, and what is observed of it."""
+    robot = _robot(name, backend)
+
+    def reset() -> Any:
+        state = robot.pipeline_init(robot.sys.init_q, jnp.zeros(robot.sys.qd_size()))
+        return state, robot._get_obs(state)
+
+    with _brax(), jax.ensure_compile_time_eval():
+        return computed(reset) if backend in UNROLLED else jax.jit(reset)()
 
 
 def _capsules(model: Any) -> tuple[Any, Any, Any, Any]:

@@ -40,6 +40,12 @@ def unrolled(function: Callable[..., Any]) -> Callable[..., Any]:
     return batched
 
 
+def computed(function: Callable[[], Any]) -> Any:
+    """What the function returns, with NumPy where that can do it: for what is needed once, compiling takes longer."""
+    jaxpr, shape = jax.make_jaxpr(function, return_shape=True)()
+    return jax.tree.unflatten(jax.tree.structure(shape), _Interpreter(1).evaluate(jaxpr, []))
+
+
 class _Interpreter:
     """Evaluates a jaxpr on `Value`s; the same operation on the same vectors is done once."""
 
@@ -77,7 +83,10 @@ class _Interpreter:
             return [_platform_index(parameters["platforms"])]
         if name == "cond" and _is_known(inputs[0]):
             return self.evaluate(parameters["branches"][int(inputs[0])], inputs[1:])
-        if name == "scan" and parameters["num_consts"] + len(equation.outvars) == len(inputs):
+        if (
+            name == "scan"
+            and parameters["num_carry"] == len(equation.outvars) == len(inputs) - parameters["num_consts"]
+        ):
             return self._loop(parameters, inputs)
         if name in MOVES:
             return [_array(MOVES[name](output.shape, parameters, *inputs).flat, output)]
@@ -95,8 +104,8 @@ class _Interpreter:
             places = np.arange(inputs[0].size, dtype=np.int32).reshape(inputs[0].shape)
             moved = _computed(primitive, parameters, [places, *inputs[1:]], np.int32)
             return [_array(inputs[0].reshape(-1)[moved].flat, output)]
-        if name == "scatter-add" and _is_known(inputs[1]):
-            return [self._scatter_add(equation, *inputs)]
+        if name in SCATTERS and _is_known(inputs[1]):
+            return [self._scatter(equation, *inputs)]
         return self._as_vmap(equation, inputs)
 
     def _scalar(self, primitive: Any, scalars: Sequence[Any], dtype: Any, parameters: Any = None) -> Any:
@@ -134,19 +143,21 @@ class _Interpreter:
         products = [self._scalar(jax.lax.mul_p, pair, output.dtype) for pair in zip(a.flat, b.flat, strict=True)]
         return self._reduce(jax.lax.add_p, _objects(products), output)
 
-    def _scatter_add(self, equation: Any, operand: Value, indices: Value, updates: Value) -> Value:
-        """Which update goes where is seen by scattering each alone."""
-        output = equation.outvars[0].aval
-        nothing, alone = np.zeros(operand.shape, output.dtype), np.eye(updates.size, dtype=output.dtype)
+    def _scatter(self, equation: Any, operand: Value, indices: Value, updates: Value) -> Value:
+        """Which update goes where is seen by adding each alone to nothing."""
+        output, combine = equation.outvars[0].aval, SCATTERS[equation.primitive.name]
+        parameters = {name: equation.params[name] for name in ("dimension_numbers", "indices_are_sorted", "mode")}
+        nothing, alone = np.zeros(operand.shape, np.float32), np.eye(updates.size, dtype=np.float32)
 
         def scatter(update: Any) -> jax.Array:
-            return equation.primitive.bind(nothing, indices, update.reshape(updates.shape), **equation.params)
+            return jax.lax.scatter_add(nothing, indices, update.reshape(updates.shape), **parameters)
 
         with jax.ensure_compile_time_eval():
             matrix = np.asarray(jax.vmap(scatter)(alone)).reshape(updates.size, -1)
         results = list(operand.flat)
-        for update, place in zip(*np.nonzero(matrix), strict=True):
-            results[place] = self._scalar(jax.lax.add_p, (results[place], updates.flat[update]), output.dtype)
+        for number, place in zip(*np.nonzero(matrix), strict=True):
+            update = updates.flat[number]
+            results[place] = self._scalar(combine, (results[place], update), output.dtype) if combine else update
         return _array(results, output)
 
     def _loop(self, parameters: dict[str, Any], inputs: list[Value]) -> list[Value]:
@@ -263,6 +274,10 @@ def _concatenate(shape: tuple[int, ...], parameters: dict[str, Any], *values: Va
     return np.concatenate([_objects(value.flat).reshape(value.shape) for value in values], parameters["dimension"])
 
 
+def _stack(shape: tuple[int, ...], parameters: dict[str, Any], *values: Value) -> Value:
+    return np.stack([_objects(value.flat).reshape(value.shape) for value in values], parameters["axis"])
+
+
 def _slice(shape: tuple[int, ...], parameters: dict[str, Any], value: Value) -> Value:
     strides = parameters["strides"] or [1] * value.ndim
     return value[tuple(map(slice, parameters["start_indices"], parameters["limit_indices"], strides))]
@@ -277,6 +292,7 @@ MOVES: dict[str, Callable[..., Value]] = {
     "reshape": lambda shape, parameters, value: value.reshape(shape),
     "slice": _slice,
     "squeeze": lambda shape, parameters, value: value.reshape(shape),
+    "stack": _stack,
     "tile": lambda shape, parameters, value: np.tile(value, parameters["reps"]),
     "transpose": lambda shape, parameters, value: value.transpose(parameters["permutation"]),
 }
@@ -311,6 +327,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
 """Elementwise primitives as NumPy does them, which compiles nothing."""
 ELEMENTWISE = NUMPY.keys() | {"acos", "atan2", "clamp", "cos", "exp", "floor", "integer_pow", "rsqrt", "sin", "tanh"}
 NEUTRAL = {"add": 0, "mul": 1}
+SCATTERS = {"scatter": None, "scatter-add": jax.lax.add_p, "scatter-mul": jax.lax.mul_p}
 REDUCTIONS = {
     "reduce_and": jax.lax.and_p,
     "reduce_max": jax.lax.max_p,
