@@ -1,5 +1,9 @@
-"""Measures moqd beside its peers, in one run on one machine, and prints ratios: python -m benchmarks."""
+"""Measures moqd beside its peers, in one run on one machine, and prints ratios.
 
+python -m benchmarks [addition] [moeas] [rollout]; without names: all of them.
+"""
+
+import sys
 import warnings
 
 warnings.filterwarnings("ignore")
@@ -8,28 +12,56 @@ from rich.box import SIMPLE_HEAD  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-from benchmarks import addition, moeas, mome  # noqa: E402
 from benchmarks.timing import Measured  # noqa: E402
 
 
-def show(title: str, rows: list[Measured]) -> None:
+def show(title: str, columns: list[str], rows: list[list[str]]) -> None:
     table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
-    for column, justify in (("what", "left"), ("ms", "right"), ("beside", "left"), ("ms", "right"), ("times", "right")):
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("what", "beside") else "right")
     for row in rows:
-        table.add_row(row.what, f"{1e3 * row.ours:.2f}", row.peer, f"{1e3 * row.theirs:.2f}", f"{row.ratio:.2f}")
+        table.add_row(*row)
     Console(width=110).print(table)
 
 
+def show_seconds(title: str, rows: list[Measured]) -> None:
+    cells = [
+        [row.what, f"{1e3 * row.ours:.2f}", row.peer, f"{1e3 * row.theirs:.2f}", f"{row.ratio:.2f}"] for row in rows
+    ]
+    show(title, ["what", "ms", "beside", "ms", "times"], cells)
+
+
+def addition() -> None:
+    from benchmarks import addition, mome
+
+    show_seconds(FASTER, [*addition.measure(), mome.measure(10), mome.measure(5123)])
+    show_seconds("growth (1: no slower with eight times as many cells)", addition.growth())
+
+
+def moeas() -> None:
+    from benchmarks import moeas
+
+    cases = [("NSGA-II", 100, 50), ("NSGA-II", 1600, 5), ("SPEA2", 100, 20), ("SPEA2", 400, 2)]
+    show_seconds(FASTER, [moeas.measure(*case) for case in cases])
+
+
+def rollout() -> None:
+    from benchmarks import rollout
+
+    rows = [
+        [
+            row.what,
+            *(f"{row.steps / seconds:,.0f}" for seconds in (row.ours, row.theirs)),
+            f"{row.ratio:.1f}",
+            *(f"{seconds:.0f}" for seconds in (row.ours_first, row.theirs_first)),
+        ]
+        for row in rollout.measure()
+    ]
+    columns = ["what", "steps/s", "plain Brax", "times", "first call s", "plain"]
+    show("environment steps per second, batch 256, beside Brax's step under vmap on one device", columns, rows)
+
+
 FASTER = "how many times as fast as the peer"
-show(FASTER, [*addition.measure(), mome.measure(10), mome.measure(5123)])
-show(
-    FASTER,
-    [
-        moeas.measure("NSGA-II", 100, 50),
-        moeas.measure("NSGA-II", 1600, 5),
-        moeas.measure("SPEA2", 100, 20),
-        moeas.measure("SPEA2", 400, 2),
-    ],
-)
-show("growth (1: no slower with eight times as many cells)", addition.growth())
+PARTS = {"addition": addition, "moeas": moeas, "rollout": rollout}
+for part in sys.argv[1:] or PARTS:
+    PARTS[part]()
