@@ -31,10 +31,10 @@ demo: install  ## run MOME on the planar arm and show what it found
 	$(BIN)/moqd train arm-2 --algorithm mome --iterations 1000 --log-every 50 --out runs/demo
 
 test: install  ## the tests, a few minutes
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: install  ## the long tests too
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: $(VENV)/.bench-installed  ## measure against QDax and pymoo, as ratios
 	$(BIN)/python -m benchmarks

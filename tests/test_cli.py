@@ -28,8 +28,7 @@ def test_train_draws_every_task(task, tmp_path):
     assert main(["train", task, *small, "--evaluations", "16", "--out", str(tmp_path / "run")]) == 0
 
 
-@pytest.mark.xdist_group("hopper")
-def test_a_robot_from_the_command_line(tmp_path, capsys):
+def test_a_robot_from_the_command_line(tmp_path):
     """Train, read the run back, and see a policy of its archive do again what the archive says of it."""
     folder, small = tmp_path / "run", ["--episode-length", "30"]
     arguments = ["--ga-batch", "16", "--num-cells", "8", "--hidden-sizes", "8", "--iterations", "3", "--devices", "2"]
@@ -44,13 +43,6 @@ def test_a_robot_from_the_command_line(tmp_path, capsys):
     replay = moqd.replay(run.task, jax.tree.map(lambda leaf: leaf[0], solutions.genotype))
     np.testing.assert_allclose(replay.reward.sum(axis=0), solutions.objectives[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(replay.contact.mean(axis=0), solutions.features[0], atol=1e-6)
-    capsys.readouterr()
-
-    assert main(["tasks", "hopper-2", "--sample", "24", *small, "--hidden-sizes", "8"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "networks 11-8-3, 123 parameters" in printed
-    assert "24 random solutions, seed 0 (0 more failed)" in printed
-    assert "below the reference point in some objective" in printed
 
 
 def test_a_sample_says_what_is_below_the_reference_point(capsys):

@@ -65,6 +65,11 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.jit(function, compiler_options=FUSION)
 
 
+def is_traced() -> bool:
+    """Whether this is being traced by JAX, for `jit` or the like, and not computed."""
+    return isinstance(jnp.zeros(()), jax.core.Tracer)
+
+
 def on_all(tree: Any) -> Any:
     """The arrays on every device, as a program with a sharded part takes them."""
     mesh = _mesh(_wanted)

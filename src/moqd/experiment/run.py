@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from moqd.algorithms import Algorithm
@@ -97,7 +98,8 @@ def run(
         if file is not None:
             file.close()
     metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    result = Run(task, config, loop.archive, metrics, folder)
+    archive = jax.tree.map(jnp.asarray, jax.device_get(loop.archive))  # free of the devices it was made on
+    result = Run(task, config, archive, metrics, folder)
     for callback in callbacks:
         callback.on_end(result)
     return result

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from moqd.devices import LANES, compiled, on_one, sharded
+from moqd.devices import LANES, compiled, is_traced, on_all, on_one, sharded
 from moqd.errors import InputError, unknown_name
 from moqd.networks import MLP, Policy, apply_policy, init_mlp
 from moqd.tasks.task import Replay, Task, averaged
@@ -192,7 +192,14 @@ class LocomotionTask(Task):
         return jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key, num_genotypes))
 
     def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
-        """Every policy's episode; with transitions, which cost nothing where they are not used."""
+        """Every policy's episode, with transitions. Compiled; within another program they cost nothing if not used."""
+        return self._rollout(key, genotype) if is_traced() else self._program(*on_all((key, genotype)))
+
+    @cached_property
+    def _program(self) -> Callable[[Key, MLP], Evaluation]:
+        return compiled(self._rollout)
+
+    def _rollout(self, key: Key, genotype: MLP) -> Evaluation:
         resamples = self.config.resamples
         if resamples is None:
             return sharded(self._episodes)(genotype)
