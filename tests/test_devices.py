@@ -8,7 +8,7 @@ import pytest
 
 import moqd
 from moqd import devices
-from moqd.devices import FLAGS, LANES, ROWS_AT_ONCE, compiled, on_all, on_one, sharded
+from moqd.devices import FLAGS, LANES, ROWS_AT_ONCE, compiled, num_tiles, on_all, on_one, sharded
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -25,8 +25,10 @@ def test_any_batch_can_be_spread(batch, count, monkeypatch):
     twice, first = jax.jit(sharded(function))(rows)
     np.testing.assert_array_equal(twice, jax.jit(function)(rows)[0])
     np.testing.assert_array_equal(first, rows["x"][:, 0])
-    assert seen[0] % LANES == 0
-    assert seen[0] <= ROWS_AT_ONCE
+    tiles = num_tiles(seen[0])
+    assert seen[0] % (LANES * tiles) == 0
+    assert seen[0] // tiles <= ROWS_AT_ONCE
+    assert seen[0] * count - batch < LANES * tiles * count
     assert len(twice.sharding.device_set) in (1, count)
 
 

@@ -198,7 +198,7 @@ def _sample(task: Task, number: int, seed: int) -> None:
     key_init, key_evaluate = jax.random.split(jax.random.key(seed))
     with out.status(f"evaluating {number} random solutions"):
         genotype = jax.jit(task.init_genotype, static_argnums=1)(key_init, number)
-        evaluate = lambda key, genotype: validated(task, task.evaluate(key, genotype))._replace(transitions=None)  # noqa: E731
+        evaluate = lambda key, genotype: validated(task, task.evaluate_fitness(key, genotype))  # noqa: E731
         evaluation = (compiled(evaluate) if task.traceable else evaluate)(key_evaluate, genotype)
     valid = np.asarray(evaluation.valid)
     fitness = np.asarray(evaluation.fitness)[valid]

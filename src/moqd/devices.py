@@ -70,6 +70,11 @@ def is_traced() -> bool:
     return isinstance(jnp.zeros(()), jax.core.Tracer)
 
 
+def num_tiles(rows: int) -> int:
+    """Into how many tiles the rows of a device are best divided."""
+    return math.ceil(rows / ROWS_AT_ONCE) if jax.default_backend() == "cpu" else 1
+
+
 def on_all(tree: Any) -> Any:
     """The arrays on every device, as a program with a sharded part takes them."""
     mesh = _mesh(_wanted)
@@ -85,32 +90,28 @@ def on_one(tree: Any) -> Any:
 def sharded(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of pytrees whose leaves have the batch first, with the batch spread over the devices.
 
-    Rows must not depend on each other. Any batch works: it is padded with copies of its first row.
+    Rows must not depend on each other. Any batch works: it is padded with copies of its first row, so that every device
+    gets `num_tiles` tiles of equal size, a multiple of `LANES`.
     """
 
     def spread(*arguments: Any) -> Any:
         mesh = _mesh(_wanted)
         batch = jax.tree.leaves(arguments)[0].shape[0]
-        num_tiles = -(-batch // (mesh.size * ROWS_AT_ONCE)) if jax.default_backend() == "cpu" else 1
-        tile = LANES * math.ceil(batch / (mesh.size * num_tiles * LANES))
+        rows = math.ceil(batch / mesh.size)
+        whole = LANES * num_tiles(rows)
+        padding = mesh.size * whole * math.ceil(rows / whole) - batch
 
         def pad(leaf: jax.Array) -> jax.Array:
-            copies = jnp.broadcast_to(leaf[:1], (mesh.size * num_tiles * tile - batch, *leaf.shape[1:]))
-            return jnp.concatenate([leaf, copies]) if copies.size else leaf
+            copies = jnp.broadcast_to(leaf[:1], (padding, *leaf.shape[1:]))
+            return jnp.concatenate([leaf, copies]) if padding else leaf
 
-        def one_device(*part: Any) -> Any:
-            if num_tiles == 1:
-                return function(*part)
-            tiles = jax.tree.map(lambda leaf: leaf.reshape(num_tiles, tile, *leaf.shape[1:]), part)
-            results = jax.lax.map(lambda rows: function(*rows), tiles)
-            return jax.tree.map(lambda leaf: leaf.reshape(num_tiles * tile, *leaf.shape[2:]), results)
-
+        each = function
         if mesh.size > 1:
-            one_device = jax.shard_map(
-                one_device, mesh=mesh, in_specs=P("population"), out_specs=P("population"), check_vma=False
+            each = jax.shard_map(
+                function, mesh=mesh, in_specs=P("population"), out_specs=P("population"), check_vma=False
             )
-        results = one_device(*jax.tree.map(pad, arguments))
-        return jax.tree.map(lambda leaf: leaf[:batch], results)
+        results = each(*jax.tree.map(pad, arguments))
+        return jax.tree.map(lambda leaf: leaf[:batch] if padding else leaf, results)
 
     return spread
 

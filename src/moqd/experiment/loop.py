@@ -119,13 +119,9 @@ class Loop:
         task = self._task
         if not task.traceable:
             return task.evaluate
+        evaluate = task.evaluate if self._algorithm.needs_transitions else task.evaluate_fitness
         if not task.uses_devices:
-            return jax.jit(task.evaluate)
-
-        def evaluate(key: Key, genotype: Genotype) -> Evaluation:
-            evaluation = task.evaluate(key, genotype)
-            return evaluation if self._algorithm.needs_transitions else evaluation._replace(transitions=None)
-
+            return jax.jit(evaluate)
         program = compiled(evaluate)
         return lambda key, genotype: on_one(program(*on_all((key, genotype))))
 

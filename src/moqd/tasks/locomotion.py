@@ -9,7 +9,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from moqd.devices import LANES, compiled, is_traced, on_all, on_one, sharded
+from moqd.devices import LANES, compiled, is_traced, num_tiles, on_all, on_one, sharded
 from moqd.errors import InputError, unknown_name
 from moqd.networks import MLP, Policy, apply_policy, init_mlp
 from moqd.tasks.task import Replay, Task, averaged
@@ -121,35 +121,45 @@ def locomotion(name: str, config: LocomotionConfig) -> "LocomotionTask":
         config,
         name=name,
         objective_names=tuple(scene.rewards),
-        feature_names=scene.feet,
+        feature_names=tuple(f"{foot} contact" for foot in scene.feet),
         feature_bounds=((0.0, 1.0),) * len(scene.feet),
         reference_point=tuple(value * config.episode_length / 1000 for value in scene.reference_point),
     )
 
 
+class Outcome(NamedTuple):
+    """What has come of a batch of episodes so far."""
+
+    fitness: Float[Array, "batch objectives"]
+    contact: Float[Array, "batch features"]
+    """In how many steps each foot touched the floor."""
+    length: Int[Array, "batch"]
+    fell: Bool[Array, "batch"]
+    failed: Bool[Array, "batch"]
+    """The physics gave a number that is not finite."""
+
+
+class Steps(NamedTuple):
+    """What is recorded of every control step, of all tiles."""
+
+    obs: Float[Array, "all time obs"]
+    action: Float[Array, "all time act"]
+    reward: Float[Array, "all time objectives"]
+    next_obs: Float[Array, "all time obs"]
+
+
 class Episode(NamedTuple):
-    """Where a batch of episodes has got to. In `state` the batch is the last axis, elsewhere the first."""
+    """Where a tile of episodes has got to. In `state` the batch is the last axis, elsewhere the first."""
 
     time: Int[Array, ""]
     state: Any
     obs: Float[Array, "batch obs"]
     alive: Bool[Array, "batch"]
-    fell: Bool[Array, "batch"]
-    failed: Bool[Array, "batch"]
-    """The physics gave a number that is not finite."""
-    length: Int[Array, "batch"]
-    fitness: Float[Array, "batch objectives"]
-    contact: Float[Array, "batch features"]
-    steps: "Steps"
-
-
-class Steps(NamedTuple):
-    """What is recorded of every control step."""
-
-    obs: Float[Array, "batch time obs"]
-    action: Float[Array, "batch time act"]
-    reward: Float[Array, "batch time objectives"]
-    next_obs: Float[Array, "batch time obs"]
+    outcome: Outcome
+    steps: Steps | None
+    """None where they are not wanted."""
+    row: Int[Array, ""]
+    """The tile's first row among those of the steps."""
 
 
 class Step(NamedTuple):
@@ -192,20 +202,28 @@ class LocomotionTask(Task):
         return jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key, num_genotypes))
 
     def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
-        """Every policy's episode, with transitions. Compiled; within another program they cost nothing if not used."""
-        return self._rollout(key, genotype) if is_traced() else self._program(*on_all((key, genotype)))
+        """Every policy's episode, with transitions; compiled."""
+        return self._evaluate(key, genotype, record=True)
+
+    def evaluate_fitness(self, key: Key, genotype: MLP) -> Evaluation:
+        return self._evaluate(key, genotype, record=False)
+
+    def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
+        if is_traced():
+            return self._rollout(key, genotype, record)
+        return self._program[record](*on_all((key, genotype)))
 
     @cached_property
-    def _program(self) -> Callable[[Key, MLP], Evaluation]:
-        return compiled(self._rollout)
+    def _program(self) -> Mapping[bool, Callable[[Key, MLP], Evaluation]]:
+        return {record: compiled(partial(self._rollout, record=record)) for record in (False, True)}
 
-    def _rollout(self, key: Key, genotype: MLP) -> Evaluation:
-        resamples = self.config.resamples
+    def _rollout(self, key: Key, genotype: MLP, record: bool) -> Evaluation:
+        episodes, resamples = sharded(partial(self._episodes, record=record)), self.config.resamples
         if resamples is None:
-            return sharded(self._episodes)(genotype)
+            return episodes(genotype)
         repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, resamples, axis=0), genotype)
         keys = jax.random.split(key, repeated[0].bias.shape[0])
-        return averaged(sharded(self._episodes)(repeated, keys), resamples)
+        return averaged(episodes(repeated, keys), resamples)
 
     def replay(self, genotype: MLP) -> Replay:
         """The episode of one policy from the fixed initial state."""
@@ -216,7 +234,7 @@ class LocomotionTask(Task):
                 f"{[layer.kernel.shape for layer in expected]}; give one policy, not a batch."
             )
         last, frames = jax.tree.map(np.asarray, self._record(on_one(genotype)))
-        num_steps = int(last.length[0])
+        num_steps = int(last.outcome.length[0])
         position, rotation, contact = (rows[:num_steps] for rows in frames)
         start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], _rest(self.scene.robot, self.config.backend)[0].x)
         body, shape_start, shape_end, radius = _capsules(self._robot.sys.mj_model)
@@ -242,34 +260,51 @@ class LocomotionTask(Task):
             def step(episode: Episode, _: None) -> Any:
                 after = self._advance(policies, episode)
                 pose = after.state.x
-                return after, (pose.pos[..., 0], pose.rot[..., 0], (after.contact - episode.contact)[0])
+                contact = after.outcome.contact[0] - episode.outcome.contact[0]
+                return after, (pose.pos[..., 0], pose.rot[..., 0], contact)
 
-            return jax.lax.scan(step, self._first(policies, None), length=self.config.episode_length)
+            first = self._first(policies, None, self._no_steps(LANES), jnp.int32(0))
+            return jax.lax.scan(step, first, length=self.config.episode_length)
 
         return compiled(record)
 
-    def _episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None) -> Evaluation:
-        """The episodes of a batch of policies, from the fixed initial state or from random ones."""
-        first = self._first(genotype, keys)
-        length = self.config.episode_length
-        last = jax.lax.while_loop(
-            lambda episode: (episode.time < length) & jnp.any(episode.alive),
-            lambda episode: self._advance(genotype, episode),
-            first,
-        )
-        steps = jnp.arange(length)[None, :]
-        ended = last.length[:, None]
+    def _episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
+        """The episodes of a batch of policies, from the fixed initial state or from random ones, tile by tile."""
+        batch, length = genotype[0].bias.shape[0], self.config.episode_length
+        tile = batch // num_tiles(batch)
+
+        def one_tile(steps: Steps | None, row: Int[Array, ""]) -> tuple[Steps | None, Outcome]:
+            some, their_keys = jax.tree.map(
+                lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, row, tile), (genotype, keys)
+            )
+            last = jax.lax.while_loop(
+                lambda episode: (episode.time < length) & jnp.any(episode.alive),
+                lambda episode: self._advance(some, episode),
+                self._first(some, their_keys, steps, row),
+            )
+            return last.steps, last.outcome
+
+        rows = jnp.arange(0, batch, tile, dtype=jnp.int32)
+        steps, outcomes = jax.lax.scan(one_tile, self._no_steps(batch) if record else None, rows)
+        outcome = jax.tree.map(lambda leaf: leaf.reshape(batch, *leaf.shape[2:]), outcomes)
+        time, ended = jnp.arange(length)[None, :], outcome.length[:, None]
+        terminated = (time == ended - 1) & outcome.fell[:, None]
         return Evaluation(
-            fitness=last.fitness,
-            feature=last.contact / jnp.maximum(ended, 1).astype(jnp.float32),
-            valid=~last.failed,
-            transitions=Transition(
-                *last.steps, terminated=(steps == ended - 1) & last.fell[:, None], valid=steps < ended
-            ),
+            fitness=outcome.fitness,
+            feature=outcome.contact / jnp.maximum(ended, 1).astype(jnp.float32),
+            valid=~outcome.failed,
+            transitions=None if steps is None else Transition(*steps, terminated=terminated, valid=time < ended),
         )
 
-    def _first(self, genotype: MLP, keys: Shaped[Array, "batch"] | None) -> Episode:
-        batch, length = genotype[0].bias.shape[0], self.config.episode_length
+    def _no_steps(self, batch: int) -> Steps:
+        """Where those of a batch will be recorded."""
+        sizes = (self.policy.num_obs, self.policy.num_actions, self.num_objectives, self.policy.num_obs)
+        return Steps(*(jnp.zeros((batch, self.config.episode_length, size), jnp.float32) for size in sizes))
+
+    def _first(
+        self, genotype: MLP, keys: Shaped[Array, "batch"] | None, steps: Steps | None, row: Int[Array, ""]
+    ) -> Episode:
+        batch = genotype[0].bias.shape[0]
         if keys is None:
             state, obs = jax.tree.map(
                 lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, batch)),
@@ -279,24 +314,21 @@ class LocomotionTask(Task):
             with _brax():
                 reset = jax.vmap(self._robot.reset, out_axes=-1)(jax.vmap(jax.random.key_data)(keys))
             state, obs = reset.pipeline_state, reset.obs
-        no, zeros = jnp.zeros(batch, bool), lambda *shape: jnp.zeros((batch, *shape), jnp.float32)
-        num_obs, num_actions = self.policy.num_obs, self.policy.num_actions
+        no = jnp.zeros(batch, bool)
         return Episode(
             time=jnp.int32(0),
             state=state,
             obs=obs.T,
             alive=~no,
-            fell=no,
-            failed=no,
-            length=jnp.zeros(batch, jnp.int32),
-            fitness=zeros(self.num_objectives),
-            contact=zeros(self.num_features),
-            steps=Steps(
-                obs=zeros(length, num_obs),
-                action=zeros(length, num_actions),
-                reward=zeros(length, self.num_objectives),
-                next_obs=zeros(length, num_obs),
+            outcome=Outcome(
+                fitness=jnp.zeros((batch, self.num_objectives), jnp.float32),
+                contact=jnp.zeros((batch, self.num_features), jnp.float32),
+                length=jnp.zeros(batch, jnp.int32),
+                fell=no,
+                failed=no,
             ),
+            steps=steps,
+            row=row,
         )
 
     def _advance(self, genotype: MLP, episode: Episode) -> Episode:
@@ -308,20 +340,24 @@ class LocomotionTask(Task):
         happened = episode.alive & finite
         only = lambda rows: jnp.where(happened[:, None], rows, 0)  # noqa: E731
 
-        def record(steps: Float[Array, "batch time _"], rows: Float[Array, "batch _"]) -> Float[Array, "batch time _"]:
-            return jax.lax.dynamic_update_slice_in_dim(steps, only(rows)[:, None], episode.time, axis=1)
+        def record(steps: Float[Array, "all time _"], rows: Float[Array, "batch _"]) -> Float[Array, "all time _"]:
+            return jax.lax.dynamic_update_slice(steps, only(rows)[:, None], (episode.row, episode.time, 0))
 
+        so_far, rows = episode.outcome, (episode.obs, action, reward, obs)
         return Episode(
             time=episode.time + 1,
             state=step.state,
             obs=obs,
             alive=happened & ~step.fell,
-            fell=episode.fell | happened & step.fell,
-            failed=episode.failed | episode.alive & ~finite,
-            length=episode.length + happened.astype(jnp.int32),
-            fitness=episode.fitness + only(reward),
-            contact=episode.contact + only(contact),
-            steps=Steps(*map(record, episode.steps, (episode.obs, action, reward, obs))),
+            outcome=Outcome(
+                fitness=so_far.fitness + only(reward),
+                contact=so_far.contact + only(contact),
+                length=so_far.length + happened.astype(jnp.int32),
+                fell=so_far.fell | (happened & step.fell),
+                failed=so_far.failed | (episode.alive & ~finite),
+            ),
+            steps=None if episode.steps is None else Steps(*map(record, episode.steps, rows)),
+            row=episode.row,
         )
 
     @cached_property

@@ -71,6 +71,10 @@ class Task(ABC):
     def evaluate(self, key: Key, genotype: Genotype) -> Evaluation:
         """Fitness (maximised) and feature of a batch of genotypes."""
 
+    def evaluate_fitness(self, key: Key, genotype: Genotype) -> Evaluation:
+        """As `evaluate`, without transitions: for algorithms that need none, which then do not pay for them."""
+        return self.evaluate(key, genotype)._replace(transitions=None)
+
     @property
     def policy(self) -> Policy | None:
         """What the genotypes are when they are policies; None for plain vectors."""
