@@ -199,7 +199,7 @@ def _sample(task: Task, number: int, seed: int) -> None:
     with out.status(f"evaluating {number} random solutions"):
         genotype = jax.jit(task.init_genotype, static_argnums=1)(key_init, number)
         evaluate = lambda key, genotype: validated(task, task.evaluate_fitness(key, genotype))  # noqa: E731
-        evaluation = (compiled(evaluate) if task.traceable else evaluate)(key_evaluate, genotype)
+        evaluation = (compiled(evaluate, fused=task.fused) if task.traceable else evaluate)(key_evaluate, genotype)
     valid = np.asarray(evaluation.valid)
     fitness = np.asarray(evaluation.fitness)[valid]
     if not len(fitness):

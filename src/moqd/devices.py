@@ -60,9 +60,9 @@ def use_devices(count: int | None = None) -> None:
     _wanted, _called = count, True
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`jax.jit` for a program that simulates: fused as `use_devices` allows. Not to be called from within another."""
-    return jax.jit(function, compiler_options=FUSION)
+def compiled(function: Callable[..., Any], *, fused: bool = True) -> Callable[..., Any]:
+    """`jax.jit` for a program that simulates, fused as `use_devices` allows. Not to be called from within another."""
+    return jax.jit(function, compiler_options=FUSION if fused else None)
 
 
 def is_traced() -> bool:

@@ -122,7 +122,7 @@ class Loop:
         evaluate = task.evaluate if self._algorithm.needs_transitions else task.evaluate_fitness
         if not task.uses_devices:
             return jax.jit(evaluate)
-        program = compiled(evaluate)
+        program = compiled(evaluate, fused=task.fused)
         return lambda key, genotype: on_one(program(*on_all((key, genotype))))
 
     def _ask_or_init(self, iteration: Int[Array, ""], state: Any) -> Offspring:

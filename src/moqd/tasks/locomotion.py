@@ -191,6 +191,10 @@ class LocomotionTask(Task):
         if not isinstance(config.hidden_sizes, Sequence) or not all(map(_is_count, config.hidden_sizes)):
             raise InputError(f"hidden_sizes is {config.hidden_sizes!r}; give a list of whole numbers of at least 1.")
 
+    @property
+    def fused(self) -> bool:
+        return self.config.backend in UNROLLED
+
     @cached_property
     def policy(self) -> Policy:
         with _brax():
@@ -215,7 +219,7 @@ class LocomotionTask(Task):
 
     @cached_property
     def _program(self) -> Mapping[bool, Callable[[Key, MLP], Evaluation]]:
-        return {record: compiled(partial(self._rollout, record=record)) for record in (False, True)}
+        return {record: compiled(partial(self._rollout, record=record), fused=self.fused) for record in (False, True)}
 
     def _rollout(self, key: Key, genotype: MLP, record: bool) -> Evaluation:
         episodes, resamples = sharded(partial(self._episodes, record=record)), self.config.resamples
@@ -266,7 +270,7 @@ class LocomotionTask(Task):
             first = self._first(policies, None, self._no_steps(LANES), jnp.int32(0))
             return jax.lax.scan(step, first, length=self.config.episode_length)
 
-        return compiled(record)
+        return compiled(record, fused=self.fused)
 
     def _episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
         """The episodes of a batch of policies, from the fixed initial state or from random ones, tile by tile."""

@@ -63,6 +63,11 @@ class Task(ABC):
     uses_devices: ClassVar[bool] = False
     """Whether `evaluate` spreads its batch over the local devices."""
 
+    @property
+    def fused(self) -> bool:
+        """Whether `evaluate` is elementwise enough for the fusion of `moqd.devices`."""
+        return False
+
     @abstractmethod
     def init_genotype(self, key: Key, num_genotypes: int) -> Genotype:
         """A batch of random genotypes."""
