@@ -177,7 +177,7 @@ def test_after_a_fall_nothing_is_added():
     assert np.all(long.fitness[~fell] != short.fitness[~fell])
 
 
-def test_a_rollout_ends_when_all_its_episodes_have(monkeypatch):
+def test_a_rollout_ends_when_all_its_episodes_have():
     task = moqd.make_task("hopper-2", episode_length=60)
     count, advance = [], task._advance
 
