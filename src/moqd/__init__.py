@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from moqd.algorithms import make_algorithm
 from moqd.devices import use_devices
-from moqd.errors import EvaluationError, InputError
+from moqd.errors import DivergenceError, EvaluationError, InputError
 from moqd.experiment.run import Callback, run
 from moqd.experiment.store import Run, load_run
 from moqd.metrics import crowding_distance, hypervolume, non_dominated, sparsity
@@ -13,6 +13,7 @@ from moqd.tasks import FunctionTask, Replay, Task, make_task, replay
 __version__ = version("moqd")
 __all__ = [
     "Callback",
+    "DivergenceError",
     "EvaluationError",
     "FunctionTask",
     "InputError",

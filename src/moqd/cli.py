@@ -16,7 +16,7 @@ from rich.table import Table
 
 from moqd.algorithms import ALGORITHMS, make_algorithm
 from moqd.devices import compiled, use_devices
-from moqd.errors import EvaluationError, InputError, unknown_name
+from moqd.errors import DivergenceError, EvaluationError, InputError, unknown_name
 from moqd.experiment.display import Display
 from moqd.experiment.run import run
 from moqd.experiment.store import Run
@@ -266,7 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise unknown_name("command", arguments[0], COMMANDS)
         else:
             COMMANDS[arguments[0]].call(arguments[1:])
-    except (InputError, EvaluationError) as error:
+    except (InputError, EvaluationError, DivergenceError) as error:
         err.print(f"[red]moqd:[/] {error}", highlight=False)
         return 2
     except KeyboardInterrupt:

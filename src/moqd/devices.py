@@ -87,18 +87,18 @@ def on_one(tree: Any) -> Any:
     return jax.device_put(tree, mesh.devices[0]) if mesh.size > 1 else tree
 
 
-def sharded(function: Callable[..., Any]) -> Callable[..., Any]:
+def sharded(function: Callable[..., Any], *, multiple: int = LANES) -> Callable[..., Any]:
     """The function of pytrees whose leaves have the batch first, with the batch spread over the devices.
 
     Rows must not depend on each other. Any batch works: it is padded with copies of its first row, so that every device
-    gets `num_tiles` tiles of equal size, a multiple of `LANES`.
+    gets `num_tiles` tiles of equal size, a multiple of `multiple`. What the function closes over every device has.
     """
 
     def spread(*arguments: Any) -> Any:
         mesh = _mesh(_wanted)
         batch = jax.tree.leaves(arguments)[0].shape[0]
         rows = math.ceil(batch / mesh.size)
-        whole = LANES * num_tiles(rows)
+        whole = multiple * num_tiles(rows)
         padding = mesh.size * whole * math.ceil(rows / whole) - batch
 
         def pad(leaf: jax.Array) -> jax.Array:

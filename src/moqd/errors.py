@@ -12,6 +12,10 @@ class EvaluationError(RuntimeError):
     """The user's task fails at every evaluation, so a run cannot go on."""
 
 
+class DivergenceError(RuntimeError):
+    """Training gave numbers that are not finite, so a run cannot go on; what it has found is kept."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], *, of: str = "") -> InputError:
     """The error for a name that is not known (of something), with the nearest ones that are."""
     known = sorted(known)

@@ -1,6 +1,6 @@
 """Options of tasks and algorithms: documented fields of frozen dataclasses, overridden by name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -11,19 +11,31 @@ Config = TypeVar("Config")
 
 def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Config:
     """The config with other values for the named fields; `owner` is whose options they are, for the error."""
-    known = [field.name for field in fields(config)]  # type: ignore[arg-type]
+    known = {field.name: field for field in fields(config)}  # type: ignore[arg-type]
     for name, value in overrides.items():
         if name not in known:
             raise unknown_name("option", name, known, of=owner)
-        _check(name, value, getattr(config, name))
+        _check(name, value, getattr(config, name), known[name].metadata.get("least", 1))
     return replace(config, **overrides)  # type: ignore[type-var]
 
 
-def _check(name: str, value: Any, default: Any) -> None:
-    """Counts are whole and positive, scales are not negative."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if isinstance(default, int) and not isinstance(default, bool):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"{name} is {value!r}; give a whole number of at least 1.")
-    elif isinstance(default, float) and not (number and 0 <= value < float("inf")):
-        raise InputError(f"{name} is {value!r}; give a number that is not negative.")
+def _check(name: str, value: Any, default: Any, least: int) -> None:
+    """Counts are whole and at least `least`, scales are not negative, switches are True or False."""
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise InputError(f"{name} is {value!r}; give True or False.")
+    elif isinstance(default, int):
+        if not is_count(value, least):
+            raise InputError(f"{name} is {value!r}; give a whole number of at least {least}.")
+    elif isinstance(default, float):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (number and 0 <= value < float("inf")):
+            raise InputError(f"{name} is {value!r}; give a number that is not negative.")
+    elif isinstance(default, tuple):
+        several = isinstance(value, Sequence) and not isinstance(value, str)
+        if not several or not all(is_count(entry) for entry in value):
+            raise InputError(f"{name} is {value!r}; give a list of whole numbers of at least 1.")
+
+
+def is_count(value: Any, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

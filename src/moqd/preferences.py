@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Int
 
 from moqd.errors import InputError
 from moqd.types import Key, Preference
@@ -17,7 +17,7 @@ def uniform(key: Key, num_preferences: int, num_objectives: int) -> Preference:
 
 def one_hot(num_preferences: int, num_objectives: int) -> Preference:
     """One objective each, in equal shares; where they do not divide, the first objectives get one more."""
-    return jnp.eye(num_objectives)[_shares(num_preferences, num_objectives)]
+    return jnp.eye(num_objectives)[shares(num_preferences, num_objectives)]
 
 
 def uniform_and_one_hot(key: Key, num_preferences: int, num_objectives: int) -> Preference:
@@ -31,7 +31,7 @@ def uniform_and_one_hot(key: Key, num_preferences: int, num_objectives: int) -> 
     return jnp.concatenate([explore, one_hot(num_objectives, num_objectives)])
 
 
-def _shares(number: int, num_objectives: int) -> Int[Array, "batch"]:
-    """The objective of each of `number` places, in blocks."""
+def shares(number: int, num_objectives: int) -> Int[np.ndarray, "batch"]:
+    """The objective of each of `number` places, in blocks of equal size; the first may be one longer."""
     share, rest = divmod(number, num_objectives)
-    return jnp.asarray(np.repeat(np.arange(num_objectives), share + (np.arange(num_objectives) < rest)))
+    return np.repeat(np.arange(num_objectives), share + (np.arange(num_objectives) < rest))

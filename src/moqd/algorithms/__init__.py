@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 
 from moqd.algorithms.algorithm import Algorithm
 from moqd.algorithms.mome import MomeConfig, mome
+from moqd.algorithms.mome_p2c import MomeP2CConfig, mome_p2c
+from moqd.algorithms.mome_pgx import MomePgxConfig, mome_pgx
 from moqd.algorithms.nsga2 import nsga2
 from moqd.algorithms.passive import with_passive_archive
+from moqd.algorithms.pga_me import PgaMeConfig, pga_me
 from moqd.algorithms.population import PopulationConfig
 from moqd.algorithms.spea2 import spea2
 from moqd.errors import InputError, unknown_name
@@ -27,14 +30,30 @@ class Entry(NamedTuple):
     summary: str
 
 
+MOME_P2C = MomeP2CConfig()
 NSGA2 = SPEA2 = PopulationConfig()
+ABLATIONS = {
+    "keep-pref": (replace(MOME_P2C, pg_preferences="parent"), "gradients keep the preference of the parent"),
+    "one-hot": (replace(MOME_P2C, pg_preferences="one-hot"), "gradients aim for one objective each"),
+    "no-actor": (replace(MOME_P2C, pg_batch=128, actor_batch=0), "without actor injection"),
+    "no-ga": (replace(MOME_P2C, pg_batch=128, ga_batch=0, actor_batch=128), "without Iso+LineDD variation"),
+    "no-crowding": (replace(MOME_P2C, crowding=False), "selection and addition without crowding"),
+}
 
 ALGORITHMS: dict[str, Entry] = {
+    "mome-p2c": Entry(mome_p2c, MOME_P2C, False, "policy gradients and an actor conditioned on preferences"),
+    "mome-pgx": Entry(mome_pgx, MomePgxConfig(), False, "policy gradients of each objective"),
     "mome": Entry(mome, MomeConfig(), False, "MAP-Elites with a front in every cell"),
+    "pga-me": Entry(pga_me, PgaMeConfig(), True, "policy gradients of the sum of objectives, with a passive archive"),
+    "pga-me-128": Entry(pga_me, PgaMeConfig(elite_cells=128), True, "pga-me with as many elites as there are cells"),
     "nsga2": Entry(nsga2, NSGA2, True, "non-dominated sorting and crowding, with a passive archive"),
     "nsga2-small": Entry(nsga2, replace(NSGA2, population=256), True, "nsga2 with a small population"),
     "spea2": Entry(spea2, SPEA2, True, "strength, density and truncation, with a passive archive"),
     "spea2-small": Entry(spea2, replace(SPEA2, population=256), True, "spea2 with a small population"),
+    **{
+        f"mome-p2c-{name}": Entry(mome_p2c, config, False, f"mome-p2c: {what}")
+        for name, (config, what) in ABLATIONS.items()
+    },
 }
 
 

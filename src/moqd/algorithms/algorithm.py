@@ -12,7 +12,7 @@ from moqd import preferences
 from moqd.archive import Archive, Parents, empty_archive
 from moqd.tasks.task import Task
 from moqd.tessellation import cvt_centroids
-from moqd.types import Evaluation, Genotype, Info, Key, Offspring, Source
+from moqd.types import Evaluation, Genotype, Info, Key, Offspring, Preference, Source
 from moqd.variation.iso_line import iso_line
 
 
@@ -36,6 +36,8 @@ class Algorithm(NamedTuple):
     """Selection and variation: what to evaluate next."""
     tell: Callable[[Key, Any, Offspring, Evaluation], tuple[Any, Info]]
     """Learning and addition: what the evaluation changes."""
+    uses_devices: bool = False
+    """Whether `ask` spreads its work over the local devices; then it compiles its parts itself."""
 
 
 def archive_for(task: Task, genotype: Genotype, *, num_cells: int, front_length: int) -> Archive:
@@ -50,14 +52,16 @@ def archive_for(task: Task, genotype: Genotype, *, num_cells: int, front_length:
     )
 
 
+def offspring_of(source: Source, genotype: Genotype, preference: Preference) -> Offspring:
+    """A batch that all came from one source."""
+    return Offspring(genotype, preference, jnp.full(preference.shape[0], source, jnp.int32))
+
+
 def random_offspring(key: Key, task: Task, batch: int) -> Offspring:
     """Random genotypes, with uniformly random preferences."""
     key_genotype, key_preference = jax.random.split(key)
-    return Offspring(
-        genotype=task.init_genotype(key_genotype, batch),
-        preference=preferences.uniform(key_preference, batch, task.num_objectives),
-        source=jnp.full(batch, Source.RANDOM, jnp.int32),
-    )
+    genotype = task.init_genotype(key_genotype, batch)
+    return offspring_of(Source.RANDOM, genotype, preferences.uniform(key_preference, batch, task.num_objectives))
 
 
 def select_or_random(
@@ -85,4 +89,4 @@ def vary_by_line(key: Key, task: Task, parents: Parents, *, iso_sigma: float, li
         line_sigma=line_sigma,
         bounds=task.genotype_bounds,
     )
-    return Offspring(child, first.preference, jnp.full(batch, Source.GA, jnp.int32))
+    return offspring_of(Source.GA, child, first.preference)

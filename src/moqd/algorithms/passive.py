@@ -30,4 +30,4 @@ def with_passive_archive(algorithm: Algorithm, task: Task, *, num_cells: int, fr
         archive, added = add(state.archive, offspring, evaluation)
         return PassiveState(active, archive), Info(added, info.source, info.metrics)
 
-    return Algorithm(algorithm.name, algorithm.config, algorithm.needs_transitions, init, ask, tell)
+    return algorithm._replace(init=init, ask=ask, tell=tell)

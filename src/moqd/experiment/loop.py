@@ -2,7 +2,7 @@
 
 A traceable task is compiled together with the algorithm into one loop over the iterations between two log points; the
 number of iterations is an argument, so that it is compiled once. A host task runs the same three calls from Python; so
-does a task that spreads its batch over the devices, so that only this is done by all of them.
+does a task or an algorithm that spreads its batch over the devices, so that only this is done by all of them.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from moqd.algorithms import Algorithm
 from moqd.archive import Archive
 from moqd.devices import compiled, on_all, on_one
-from moqd.errors import EvaluationError
+from moqd.errors import DivergenceError, EvaluationError
 from moqd.tasks import Task
 from moqd.tasks.task import validated
 from moqd.types import Evaluation, Genotype, Key, Offspring, Source
@@ -68,7 +68,9 @@ class Loop:
     def __init__(self, algorithm: Algorithm, task: Task, seed: int) -> None:
         self._algorithm, self._task = algorithm, task
         self._root = jax.random.key(seed)
-        self._ask = jax.jit(self._ask_or_init)
+        self._spread = task.uses_devices or algorithm.uses_devices
+        self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
+        self._ask = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
         self._evaluate = self._evaluation_program()
         self._tell = jax.jit(self._tell_and_count, donate_argnums=1)
         self._fused = jax.jit(self._iterate, donate_argnums=2)
@@ -98,12 +100,14 @@ class Loop:
         self._run_to(stop)
 
     def _run_to(self, stop: int) -> None:
-        if self._task.traceable and not self._task.uses_devices:
+        if self._task.traceable and not self._spread:
             self.carry, self.metrics = self._fused(jnp.int32(self.iteration + 1), jnp.int32(stop + 1), self.carry)
             self.iteration = stop
+            self._stop_if_diverged()
         while self.iteration < stop:
             self.carry, self.metrics = self._step(jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
+            self._stop_if_diverged()
 
     def _iterate(self, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         _, metrics = jax.eval_shape(self._step, start, carry)
@@ -132,6 +136,10 @@ class Loop:
             iteration == 0, lambda key: self._algorithm.init(key)[1], lambda key: self._algorithm.ask(key, state), key
         )
 
+    def _ask_in_parts(self, iteration: Int[Array, ""], state: Any) -> Offspring:
+        key = self._key(iteration, Purpose.ASK)
+        return self._init_offspring(key) if iteration == 0 else self._algorithm.ask(key, state)
+
     def _key(self, iteration: Int[Array, ""], purpose: Purpose) -> Key:
         return jax.random.fold_in(jax.random.fold_in(self._root, iteration), int(purpose))
 
@@ -158,7 +166,16 @@ class Loop:
         )
         state = jax.jit(lambda key: self._algorithm.init(key)[0])(self._key(jnp.int32(0), Purpose.ASK))
         carry = Carry(state, progress)
-        return on_one(carry) if self._task.uses_devices else carry
+        return on_one(carry) if self._spread else carry
+
+    def _stop_if_diverged(self) -> None:
+        """The archive holds nothing that is not finite, so it stays as it is."""
+        for name, value in jax.device_get(self.metrics).items():
+            if not np.isfinite(value):
+                raise DivergenceError(
+                    f"training of {self._algorithm.name!r} diverged in iteration {self.iteration}: {name} is {value} "
+                    "(what was found up to there is kept); lower critic_learning_rate, actor_learning_rate or discount."
+                )
 
     def _why_all_failed(self) -> str:
         failures = list(getattr(self._task, "failures", ()))

@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from moqd.devices import LANES, compiled, is_traced, num_tiles, on_all, on_one, sharded
 from moqd.errors import InputError, unknown_name
 from moqd.networks import MLP, Policy, apply_policy, init_mlp
+from moqd.options import is_count
 from moqd.tasks.task import Replay, Task, averaged
 from moqd.tasks.unrolled import computed, unrolled
 from moqd.types import Evaluation, Key, Transition
@@ -184,12 +185,10 @@ class LocomotionTask(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         config = self.config
-        if config.resamples is not None and not _is_count(config.resamples):
+        if config.resamples is not None and not is_count(config.resamples):
             raise InputError(f"resamples is {config.resamples!r}; give a whole number of at least 1, or None.")
         if config.backend not in get_args(Backend):
             raise unknown_name("backend", config.backend, get_args(Backend))
-        if not isinstance(config.hidden_sizes, Sequence) or not all(map(_is_count, config.hidden_sizes)):
-            raise InputError(f"hidden_sizes is {config.hidden_sizes!r}; give a list of whole numbers of at least 1.")
 
     @property
     def fused(self) -> bool:
@@ -452,10 +451,6 @@ def _capsules(model: Any) -> tuple[Any, Any, Any, Any]:
             raise InputError(f"shape {shape} of the robot is neither a capsule nor a sphere, so it cannot be replayed.")
     middle = model.geom_pos[shapes]
     return model.geom_bodyid[shapes] - 1, middle - along, middle + along, model.geom_size[shapes, 0]
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 @contextlib.contextmanager

@@ -1,0 +1,152 @@
+"""What the algorithms with policy gradients share: their options, and the parts of selection, variation and learning.
+
+Their `ask` is called outside of `jit`, because policy-gradient variation runs on all devices and all else on one; so
+its parts are compiled here one by one. `tell` is compiled as a whole, on one device.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from moqd.algorithms.algorithm import select_or_random, vary_by_line
+from moqd.archive import Archive, Parents, add, add_uniform, select_crowding, select_uniform
+from moqd.errors import InputError
+from moqd.networks import Policy
+from moqd.rl.buffer import Buffer, Steps, capacity_of, empty_buffer, insert, sample, sample_obs
+from moqd.rl.reward_stats import RewardStats, no_rewards, standardise, update
+from moqd.rl.td3 import Losses, TD3Config
+from moqd.tasks.task import Task
+from moqd.types import Evaluation, Key, Offspring
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientConfig(TD3Config):
+    """Hyper-parameters that the algorithms with policy gradients share, with the paper's values."""
+
+    ga_batch: int = field(default=128, metadata={"least": 0})
+    """Iso+LineDD offspring per iteration."""
+    pg_batch: int = field(default=64, metadata={"least": 0})
+    """Policy-gradient offspring per iteration."""
+    pg_steps: int = 100
+    """Gradient steps that make one such offspring."""
+    policy_learning_rate: float = 1e-3
+    """Adam's step size for these."""
+    buffer_size: int = 1_000_000
+    """Most transitions in the replay buffer; beyond, the oldest go."""
+    center_rewards: bool = True
+    """Whether standardised rewards have their mean subtracted, which changes what survival is worth."""
+    crowding: bool = True
+    """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
+    num_cells: int = 128
+    """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
+    front_length: int = 50
+    """Most solutions in the front of one cell."""
+    iso_sigma: float = 0.005
+    """Iso+LineDD: scale of the isotropic noise."""
+    line_sigma: float = 0.05
+    """Iso+LineDD: scale of the step along the line to another parent."""
+
+
+class Experience(NamedTuple):
+    """All that was seen of the environment and is learned from."""
+
+    buffer: Buffer
+    reward_stats: RewardStats
+
+
+def policy_of(name: str, task: Task) -> Policy:
+    """What the task's policies are; without any there is nothing to take a policy gradient of."""
+    if task.policy is None:
+        raise InputError(
+            f"algorithm {name!r} improves policies by their gradient, but the solutions of task {task.name!r} are no "
+            "policies; use 'mome' for it, or a task such as 'hopper-2'."
+        )
+    return task.policy
+
+
+def no_experience(policy: Policy, num_objectives: int, config: GradientConfig) -> Experience:
+    buffer = empty_buffer(
+        config.buffer_size, num_obs=policy.num_obs, num_actions=policy.num_actions, num_objectives=num_objectives
+    )
+    return Experience(buffer, no_rewards(num_objectives))
+
+
+def remember(experience: Experience, evaluation: Evaluation) -> Experience:
+    """With the steps of a batch that happened; those of failed evaluations are not to be learned from."""
+    transitions = evaluation.transitions
+    assert transitions is not None
+    num_episodes = transitions.valid.shape[0] // evaluation.valid.shape[0]  # of one policy: over resamples
+    transitions = transitions._replace(
+        valid=transitions.valid & jnp.repeat(evaluation.valid, num_episodes)[:, None],
+    )
+    return Experience(
+        buffer=insert(experience.buffer, transitions),
+        reward_stats=update(experience.reward_stats, transitions.reward, transitions.valid),
+    )
+
+
+def recall(key: Key, experience: Experience, config: GradientConfig) -> Steps:
+    """The minibatches of one training, with rewards standardised by the newest statistics."""
+    steps = sample(key, experience.buffer, (config.critic_steps, config.minibatch))
+    return steps._replace(
+        reward=standardise(experience.reward_stats, steps.reward, center=config.center_rewards),
+    )
+
+
+def learning_metrics(losses: Losses, experience: Experience) -> dict[str, jax.Array]:
+    """What the log says of learning."""
+    buffer = experience.buffer
+    return {
+        "critic_loss": losses.critic,
+        "actor_loss": losses.actor,
+        "mean_q": losses.mean_q,
+        "buffer_share": buffer.size.astype(jnp.float32) / capacity_of(buffer),
+    }
+
+
+class Parts(NamedTuple):
+    """The compiled parts of `ask`, and addition."""
+
+    select: Callable[[Key, Archive, int], Parents]
+    vary: Callable[[Key, Parents], Offspring]
+    """Iso+LineDD of the first half of the parents towards the second."""
+    recall_obs: Callable[[Key, Buffer], jax.Array]
+    """The minibatches of one policy-gradient variation."""
+    add: Callable[[Key, Archive, Offspring, Evaluation], tuple[Archive, jax.Array]]
+
+
+def parts(config: GradientConfig, task: Task) -> Parts:
+    select_members = select_crowding if config.crowding else select_uniform
+
+    @partial(jax.jit, static_argnums=2)
+    def select(key: Key, archive: Archive, num_parents: int) -> Parents:
+        return select_or_random(
+            key, task, num_parents, jnp.any(archive.valid), lambda key: select_members(key, archive, num_parents)
+        )
+
+    @jax.jit
+    def vary(key: Key, parents: Parents) -> Offspring:
+        return vary_by_line(key, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma)
+
+    @jax.jit
+    def recall_obs(key: Key, buffer: Buffer) -> jax.Array:
+        return sample_obs(key, buffer, (config.pg_steps, config.minibatch))
+
+    def add_batch(
+        key: Key, archive: Archive, offspring: Offspring, evaluation: Evaluation
+    ) -> tuple[Archive, jax.Array]:
+        if config.crowding:
+            return add(archive, offspring, evaluation)
+        return add_uniform(key, archive, offspring, evaluation)
+
+    return Parts(select, vary, recall_obs, add_batch)
+
+
+@jax.jit
+def together(*groups: Offspring) -> Offspring:
+    """One batch of several."""
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)

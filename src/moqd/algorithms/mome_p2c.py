@@ -1,0 +1,127 @@
+"""MOME-P2C: Janmohamed, Flageat & Cully, "Preference-Conditioned Gradient Variations for Multi-Objective
+Quality-Diversity".
+
+    initialise archive, actor, critics and replay buffer; evaluate random policies
+    repeat
+        select parents: a cell uniformly, in it a member of the front by crowding distance
+        policy-gradient variation of b_p parents towards sampled preferences
+        Iso+LineDD variation of b_g parents
+        the actor, folded at n_a sampled preferences
+        evaluate; store transitions in the replay buffer; train actor and critics
+        crowding-based addition to the archive
+
+The ablations are other values of `pg_preferences`, `crowding` and the three batches.
+Deviations: see docs/deviations.md.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, get_args
+
+import jax
+
+from moqd import preferences
+from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring
+from moqd.algorithms.gradient import (
+    Experience,
+    GradientConfig,
+    learning_metrics,
+    no_experience,
+    parts,
+    policy_of,
+    recall,
+    remember,
+    together,
+)
+from moqd.archive import Archive, Parents
+from moqd.errors import InputError, unknown_name
+from moqd.networks import MLP
+from moqd.rl.td3 import Agent, init_agent, train
+from moqd.tasks.task import Task
+from moqd.types import Evaluation, Info, Key, Offspring, Preference, Source
+from moqd.variation.actor_injection import inject
+from moqd.variation.policy_gradient import improve
+
+PgPreferences = Literal["uniform", "one-hot", "parent"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomeP2CConfig(GradientConfig):
+    """Hyper-parameters of MOME-P2C, with the paper's values."""
+
+    actor_batch: int = field(default=64, metadata={"least": 0})
+    """Offspring per iteration that are the actor at a preference: one-hot for each objective, the others uniform."""
+    pg_preferences: PgPreferences = "uniform"
+    """What gradients aim for: uniform on the simplex, one-hot in equal shares, or the preference the parent carries."""
+
+
+class MomeP2CState(NamedTuple):
+    archive: Archive
+    agent: Agent
+    experience: Experience
+
+
+def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
+    policy, num_objectives = policy_of(name, task), task.num_objectives
+    select, vary, recall_obs, add = parts(config, task)
+    batch = config.pg_batch + config.ga_batch + config.actor_batch
+    _check(config, batch, num_objectives)
+
+    @jax.jit
+    def sample_pg_preference(key: Key, parents: Parents) -> Preference:
+        if config.pg_preferences == "one-hot":
+            return preferences.one_hot(config.pg_batch, num_objectives)
+        if config.pg_preferences == "parent":
+            return parents.preference
+        return preferences.uniform(key, config.pg_batch, num_objectives)
+
+    @jax.jit
+    def inject_actor(key: Key, actor: MLP) -> Offspring:
+        preference = preferences.uniform_and_one_hot(key, config.actor_batch, num_objectives)
+        return offspring_of(Source.ACTOR, inject(actor, preference), preference)
+
+    def init(key: Key) -> tuple[MomeP2CState, Offspring]:
+        key_offspring, key_agent = jax.random.split(key)
+        offspring = random_offspring(key_offspring, task, batch)
+        return MomeP2CState(
+            archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
+            agent=init_agent(key_agent, policy, num_objectives, config, conditioned=True),
+            experience=no_experience(policy, num_objectives, config),
+        ), offspring
+
+    def ask(key: Key, state: MomeP2CState) -> Offspring:
+        key_pg, key_preference, key_obs, key_ga, key_line, key_actor = jax.random.split(key, 6)
+        offspring = []
+        if config.pg_batch:  # Preference-conditioned policy-gradient variation
+            parents = select(key_pg, state.archive, config.pg_batch)
+            preference = sample_pg_preference(key_preference, parents)
+            obs = recall_obs(key_obs, state.experience.buffer)
+            critic = state.agent.first_critic
+            genotype = improve(parents.genotype, preference, critic, obs, learning_rate=config.policy_learning_rate)
+            offspring.append(offspring_of(Source.PG, genotype, preference))
+        if config.ga_batch:  # Iso+LineDD variation
+            offspring.append(vary(key_line, select(key_ga, state.archive, 2 * config.ga_batch)))
+        if config.actor_batch:  # Actor injection
+            offspring.append(inject_actor(key_actor, state.agent.actor))
+        return together(*offspring)
+
+    def tell(key: Key, state: MomeP2CState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeP2CState, Info]:
+        key_recall, key_train, key_add = jax.random.split(key, 3)
+        experience = remember(state.experience, evaluation)
+        agent, losses = train(key_train, state.agent, recall(key_recall, experience, config), config)
+        archive, added = add(key_add, state.archive, offspring, evaluation)
+        state = MomeP2CState(archive, agent, experience)
+        return state, Info(added, offspring.source, learning_metrics(losses, experience))
+
+    return Algorithm(name, config, True, init, ask, tell, uses_devices=True)
+
+
+def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:
+    if config.pg_preferences not in get_args(PgPreferences):
+        raise unknown_name("pg_preferences", config.pg_preferences, get_args(PgPreferences))
+    if batch == 0:
+        raise InputError("pg_batch, ga_batch and actor_batch are all 0; give at least one of them some offspring.")
+    if 0 < config.actor_batch < num_objectives:
+        raise InputError(
+            f"actor_batch is {config.actor_batch}, but each of the {num_objectives} objectives is injected once; give "
+            f"at least {num_objectives}, or 0 for none."
+        )

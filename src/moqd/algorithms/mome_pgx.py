@@ -1,0 +1,127 @@
+"""MOME-PGX: Janmohamed, Pierrot & Cully, "Improving the Data Efficiency of Multi-Objective Quality-Diversity through
+Gradient Assistance and Crowding Exploration" (2023).
+
+    initialise archive and replay buffer, and an actor and critics for each objective; evaluate random policies
+    repeat
+        select parents: a cell uniformly, in it a member of the front by crowding distance
+        for each objective: policy-gradient variation of its share of parents, and its actor itself
+        Iso+LineDD variation of b_g parents
+        evaluate; store transitions in the replay buffer; train each objective's actor and critics
+        crowding-based addition to the archive
+
+Deviations: see docs/deviations.md.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from moqd import preferences
+from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring
+from moqd.algorithms.gradient import (
+    Experience,
+    GradientConfig,
+    learning_metrics,
+    no_experience,
+    parts,
+    policy_of,
+    recall,
+    remember,
+    together,
+)
+from moqd.archive import Archive
+from moqd.errors import InputError
+from moqd.rl.buffer import Steps
+from moqd.rl.td3 import Agent, Losses, init_agent, train
+from moqd.tasks.task import Task
+from moqd.types import Evaluation, Info, Key, Offspring, Source
+from moqd.variation.policy_gradient import improve
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomePgxConfig(GradientConfig):
+    """Hyper-parameters of MOME-PGX, with the values of the MOME-P2C paper."""
+
+    pg_batch: int = field(default=128, metadata={"least": 1})
+    """Policy-gradient offspring per iteration, in equal shares for the objectives; the last of each is the actor."""
+
+
+class MomePgxState(NamedTuple):
+    archive: Archive
+    agents: Agent
+    """One for each objective, stacked: all leaves have the objectives as their first axis."""
+    experience: Experience
+
+
+def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
+    policy, num_objectives = policy_of(name, task), task.num_objectives
+    select, vary, recall_obs, add = parts(config, task)
+    batch = config.pg_batch + config.ga_batch
+    if config.pg_batch < num_objectives:
+        raise InputError(
+            f"pg_batch is {config.pg_batch}, but each of the {num_objectives} objectives needs a share; give at least "
+            f"{num_objectives}."
+        )
+    shares = np.bincount(preferences.shares(config.pg_batch, num_objectives))
+
+    def init(key: Key) -> tuple[MomePgxState, Offspring]:
+        key_offspring, key_agents = jax.random.split(key)
+        offspring = random_offspring(key_offspring, task, batch)
+        keys = jax.random.split(key_agents, num_objectives)
+        return MomePgxState(
+            archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
+            agents=jax.vmap(lambda key: init_agent(key, policy, 1, config, conditioned=False))(keys),
+            experience=no_experience(policy, num_objectives, config),
+        ), offspring
+
+    def ask_for(objective: int, key: Key, state: MomePgxState) -> list[Offspring]:
+        """The share of one objective."""
+        key_select, key_obs = jax.random.split(key)
+        agent = jax.tree.map(lambda leaf: leaf[objective], state.agents)
+        preference = preferences.one_hot(num_objectives, num_objectives)[objective][None]
+        actor = offspring_of(Source.ACTOR, jax.tree.map(lambda leaf: leaf[None], agent.actor), preference)
+        num_parents = int(shares[objective]) - 1
+        if num_parents == 0:
+            return [actor]
+        parents = select(key_select, state.archive, num_parents)
+        genotype = improve(
+            parents.genotype,
+            jnp.ones((num_parents, 1)),  # of the only value that this critic has
+            agent.first_critic,
+            recall_obs(key_obs, state.experience.buffer),
+            learning_rate=config.policy_learning_rate,
+        )
+        improved = offspring_of(Source.PG, genotype, jnp.repeat(preference, num_parents, axis=0))
+        return [improved, actor]
+
+    def ask(key: Key, state: MomePgxState) -> Offspring:
+        key_pg, key_ga, key_line = jax.random.split(key, 3)
+        offspring = []
+        for objective, key_objective in enumerate(jax.random.split(key_pg, num_objectives)):
+            offspring += ask_for(objective, key_objective, state)
+        if config.ga_batch:
+            offspring.append(vary(key_line, select(key_ga, state.archive, 2 * config.ga_batch)))
+        return together(*offspring)
+
+    def train_one(key: Key, agent: Agent, experience: Experience, objective: Array) -> tuple[Agent, Losses]:
+        key_recall, key_train = jax.random.split(key)
+        steps: Steps = recall(key_recall, experience, config)
+        own = jax.lax.dynamic_slice_in_dim(steps.reward, objective, 1, axis=-1)
+        return train(key_train, agent, steps._replace(reward=own), config)
+
+    def tell(key: Key, state: MomePgxState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomePgxState, Info]:
+        key_train, key_add = jax.random.split(key)
+        experience = remember(state.experience, evaluation)
+        keys, objectives = jax.random.split(key_train, num_objectives), jnp.arange(num_objectives)
+        agents, losses = jax.vmap(train_one, in_axes=(0, 0, None, 0))(keys, state.agents, experience, objectives)
+        archive, added = add(key_add, state.archive, offspring, evaluation)
+        mean = jax.tree.map(jnp.mean, losses)
+        return MomePgxState(archive, agents, experience), Info(
+            added, offspring.source, learning_metrics(mean, experience)
+        )
+
+    return Algorithm(name, config, True, init, ask, tell, uses_devices=True)

@@ -1,0 +1,1 @@
+"""Reinforcement learning: what was experienced, how rewards are scaled, the actor and critics that learn from it."""

@@ -1,0 +1,88 @@
+"""The replay buffer: a ring of the newest transitions.
+
+Its arrays are written in place when the buffer is donated, and only steps that happened are written.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from moqd.types import Key, Transition
+
+
+class Steps(NamedTuple):
+    """Steps of an environment, without order: one row for each."""
+
+    obs: Float[Array, "*rows obs"]
+    action: Float[Array, "*rows act"]
+    reward: Float[Array, "*rows objectives"]
+    next_obs: Float[Array, "*rows obs"]
+    terminated: Bool[Array, "*rows"]
+
+
+class Buffer(NamedTuple):
+    """The newest steps, with raw rewards. Rows from `size` on mean nothing."""
+
+    steps: Steps
+    position: Int[Array, ""]
+    """Where the next step goes."""
+    size: Int[Array, ""]
+
+
+def empty_buffer(capacity: int, *, num_obs: int, num_actions: int, num_objectives: int) -> Buffer:
+    def column(width: int) -> Float[Array, "capacity width"]:
+        return jnp.zeros((capacity, width), jnp.float32)
+
+    return Buffer(
+        steps=Steps(
+            obs=column(num_obs),
+            action=column(num_actions),
+            reward=column(num_objectives),
+            next_obs=column(num_obs),
+            terminated=jnp.zeros(capacity, bool),
+        ),
+        position=jnp.zeros((), jnp.int32),
+        size=jnp.zeros((), jnp.int32),
+    )
+
+
+def capacity_of(buffer: Buffer) -> int:
+    return buffer.steps.terminated.shape[0]
+
+
+def insert(buffer: Buffer, transitions: Transition) -> Buffer:
+    """The buffer with the steps that happened; of more than it holds, the last."""
+    capacity = capacity_of(buffer)
+    valid = transitions.valid.reshape(-1)
+    number = jnp.cumsum(valid, dtype=jnp.int32)
+    total = number[-1]
+    kept = valid & (number > total - capacity)
+    # Index `capacity` is nowhere: what does not go in is dropped by the write.
+    place = jnp.where(kept, (buffer.position + number - 1) % capacity, capacity)
+
+    def write(column: Array, new: Array) -> Array:
+        return column.at[place].set(new.reshape(-1, *column.shape[1:]), mode="drop", unique_indices=True)
+
+    new = Steps(*transitions[:-1])
+    return Buffer(
+        steps=jax.tree.map(write, buffer.steps, new),
+        position=(buffer.position + total) % capacity,
+        size=jnp.minimum(buffer.size + total, capacity),
+    )
+
+
+def sample(key: Key, buffer: Buffer, shape: tuple[int, ...]) -> Steps:
+    """Uniformly random steps, with replacement."""
+    row = _random_rows(key, buffer, shape)
+    return jax.tree.map(lambda column: column[row], buffer.steps)
+
+
+def sample_obs(key: Key, buffer: Buffer, shape: tuple[int, ...]) -> Float[Array, "*rows obs"]:
+    """What was observed at uniformly random steps."""
+    return buffer.steps.obs[_random_rows(key, buffer, shape)]
+
+
+def _random_rows(key: Key, buffer: Buffer, shape: tuple[int, ...]) -> Int[Array, "*rows"]:
+    return jax.random.randint(key, shape, 0, jnp.maximum(buffer.size, 1))

@@ -1,0 +1,185 @@
+"""TD3 with vector critics that are conditioned on a preference, as is the actor.
+
+TD3: Fujimoto, van Hoof & Meger, "Addressing Function Approximation Error in Actor-Critic Methods" (2018). Here a critic
+Q(s, a | w) gives one value per objective, and all losses are on w.Q. An agent whose networks have no inputs for the
+preference and whose critics have one value is the usual TD3; its preference is 1.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from moqd import preferences
+from moqd.networks import MLP, Policy, apply_mlp, apply_policy, init_mlp
+from moqd.rl.buffer import Steps
+from moqd.types import Key, Preference
+
+
+@dataclass(frozen=True, kw_only=True)
+class TD3Config:
+    """How actor and critics learn, with the paper's values."""
+
+    critic_steps: int = 300
+    """Training steps of the critics per iteration."""
+    minibatch: int = 256
+    """Transitions per step of training or of the policy-gradient variation."""
+    critic_hidden_sizes: tuple[int, ...] = (256, 256)
+    """Hidden layers of each critic. (The actor has those of the policies, so that it can be one.)"""
+    critic_learning_rate: float = 3e-4
+    """Adam's step size for the critics."""
+    actor_learning_rate: float = 3e-4
+    """Adam's step size for the actor."""
+    discount: float = 0.99
+    """How much the value of the next state counts."""
+    tau: float = 0.005
+    """How far target networks move towards the trained ones at each update."""
+    policy_noise: float = 0.2
+    """Standard deviation of the noise on the target's actions."""
+    noise_clip: float = 0.2
+    """Where this noise is cut."""
+    policy_delay: int = 2
+    """Steps of the critics for each step of the actor."""
+
+
+class Agent(NamedTuple):
+    """What learns. The critics are two, stacked: their leaves have them as the first axis."""
+
+    actor: MLP
+    critics: MLP
+    target_actor: MLP
+    target_critics: MLP
+    actor_optimiser: optax.OptState
+    critic_optimiser: optax.OptState
+
+    @property
+    def first_critic(self) -> MLP:
+        return jax.tree.map(lambda leaf: leaf[0], self.critics)
+
+
+class Losses(NamedTuple):
+    """Means over one training; not finite if a parameter is not."""
+
+    critic: Float[Array, ""]
+    actor: Float[Array, ""]
+    mean_q: Float[Array, ""]
+    """Of w.Q1 over the transitions trained on."""
+
+
+def init_agent(key: Key, policy: Policy, num_objectives: int, config: TD3Config, *, conditioned: bool) -> Agent:
+    """An untrained agent; `conditioned` says whether its networks see the preference."""
+    key_actor, key_critics = jax.random.split(key)
+    num_inputs = policy.num_obs + (num_objectives if conditioned else 0)
+    actor = init_mlp(key_actor, (num_inputs, *policy.hidden_sizes, policy.num_actions))
+    sizes = (num_inputs + policy.num_actions, *config.critic_hidden_sizes, num_objectives)
+    critics = jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key_critics))
+    actor_optimiser, critic_optimiser = _optimisers(config)
+    return Agent(
+        actor=actor,
+        critics=critics,
+        # Copies, because a donated agent must own everything in it.
+        target_actor=jax.tree.map(jnp.array, actor),
+        target_critics=jax.tree.map(jnp.array, critics),
+        actor_optimiser=actor_optimiser.init(actor),
+        critic_optimiser=critic_optimiser.init(critics),
+    )
+
+
+def act(actor: MLP, obs: Float[Array, "batch obs"], preference: Preference) -> Float[Array, "batch act"]:
+    """pi(s | w)."""
+    return apply_policy(actor, _inputs(actor[0].kernel.shape[0], preference, obs))
+
+
+def value(
+    critics: MLP, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"], preference: Preference
+) -> Float[Array, "critics batch"]:
+    """w.Q(s, a | w) of a stack of critics."""
+    inputs = _inputs(critics[0].kernel.shape[1], preference, obs, action)
+    return jnp.einsum("cbm,bm->cb", jax.vmap(apply_mlp, in_axes=(0, None))(critics, inputs), preference)
+
+
+def train(key: Key, agent: Agent, minibatches: Steps, config: TD3Config) -> tuple[Agent, Losses]:
+    """One step of the critics for every minibatch (the first axis), and of the actor for every `policy_delay`-th.
+
+    Rewards are as they are to be learned, that is standardised. Each transition gets a preference of its own, uniform
+    on the simplex.
+    """
+    actor_optimiser, critic_optimiser = _optimisers(config)
+
+    def critic_step(key: Key, agent: Agent, steps: Steps, preference: Preference) -> tuple[Agent, Array, Array]:
+        noise = config.policy_noise * jax.random.normal(key, steps.action.shape)
+        noise = jnp.clip(noise, -config.noise_clip, config.noise_clip)
+        next_action = jnp.clip(act(agent.target_actor, steps.next_obs, preference) + noise, -1, 1)
+        next_value = jnp.min(value(agent.target_critics, steps.next_obs, next_action, preference), axis=0)
+        # A fall ends all that could follow; a time limit does not.
+        future = jnp.where(steps.terminated, 0, config.discount * next_value)
+        target = jnp.sum(preference * steps.reward, axis=-1) + future
+
+        def loss_of(critics: MLP) -> tuple[Array, Array]:
+            predicted = value(critics, steps.obs, steps.action, preference)
+            error = predicted - target[None]
+            return jnp.sum(jnp.mean(error**2, axis=1)), jnp.mean(predicted[0])
+
+        (loss, mean_q), gradient = jax.value_and_grad(loss_of, has_aux=True)(agent.critics)
+        change, critic_optimiser_state = critic_optimiser.update(gradient, agent.critic_optimiser)
+        critics = optax.apply_updates(agent.critics, change)
+        moved = agent._replace(
+            critics=critics,
+            critic_optimiser=critic_optimiser_state,
+            target_critics=optax.incremental_update(critics, agent.target_critics, config.tau),
+        )
+        return moved, loss, mean_q
+
+    def actor_step(agent: Agent, steps: Steps, preference: Preference) -> tuple[Agent, Array]:
+        critic = jax.tree.map(lambda leaf: leaf[:1], agent.critics)
+
+        def loss_of(actor: MLP) -> Array:
+            return -jnp.mean(value(critic, steps.obs, act(actor, steps.obs, preference), preference))
+
+        loss, gradient = jax.value_and_grad(loss_of)(agent.actor)
+        change, actor_optimiser_state = actor_optimiser.update(gradient, agent.actor_optimiser)
+        actor = optax.apply_updates(agent.actor, change)
+        moved = agent._replace(
+            actor=actor,
+            actor_optimiser=actor_optimiser_state,
+            target_actor=optax.incremental_update(actor, agent.target_actor, config.tau),
+        )
+        return moved, loss
+
+    def step(agent: Agent, inputs: tuple[Int[Array, ""], Key, Steps]) -> tuple[Agent, tuple[Array, Array, Array]]:
+        number, key, steps = inputs
+        key_preference, key_noise = jax.random.split(key)
+        preference = preferences.uniform(key_preference, steps.terminated.shape[0], steps.reward.shape[-1])
+        agent, critic_loss, mean_q = critic_step(key_noise, agent, steps, preference)
+        agent, actor_loss = jax.lax.cond(
+            number % config.policy_delay == 0,
+            lambda agent: actor_step(agent, steps, preference),
+            lambda agent: (agent, jnp.zeros(())),
+            agent,
+        )
+        return agent, (critic_loss, actor_loss, mean_q)
+
+    number = jnp.arange(minibatches.terminated.shape[0])
+    keys = jax.random.split(key, number.shape[0])
+    agent, (critic_loss, actor_loss, mean_q) = jax.lax.scan(step, agent, (number, keys, minibatches))
+    sound = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(agent)]))
+    actor_loss = jnp.sum(actor_loss) / jnp.sum(number % config.policy_delay == 0).astype(jnp.float32)
+    return agent, Losses(
+        critic=jnp.where(sound, jnp.mean(critic_loss), jnp.nan),
+        actor=actor_loss,
+        mean_q=jnp.mean(mean_q),
+    )
+
+
+def _optimisers(config: TD3Config) -> tuple[optax.GradientTransformation, optax.GradientTransformation]:
+    """Of the actor and of the critics."""
+    return optax.adam(config.actor_learning_rate), optax.adam(config.critic_learning_rate)
+
+
+def _inputs(num_inputs: int, preference: Preference, *parts: Float[Array, "batch _"]) -> Float[Array, "batch inputs"]:
+    """What a network sees: the preference too, if it has inputs for it."""
+    conditioned = num_inputs > sum(part.shape[-1] for part in parts)
+    return jnp.concatenate([*parts, preference] if conditioned else parts, axis=-1)

@@ -1,0 +1,88 @@
+"""Policy-gradient variation: Nilsson & Cully, "Policy gradient assisted MAP-Elites" (2021), towards preferences.
+
+The parents do not depend on each other, so they are spread over the devices. They share every minibatch, so the critic
+is applied to a few parents at once, as matrix products over (parents x minibatch) rows; the part of its first layer
+that sees only the observation is computed once for them, and its last layer is scalarised by the preference beforehand.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from moqd.devices import is_traced, on_all, on_one, sharded
+from moqd.networks import MLP, apply_policy
+from moqd.types import Preference
+
+PARENTS_AT_ONCE = 2
+"""On a CPU, so that what a step needs stays in the cache of a core; a GPU takes all of them."""
+
+
+def improve(
+    genotype: MLP,
+    preference: Preference,
+    critic: MLP,
+    obs: Float[Array, "steps minibatch obs"],
+    *,
+    learning_rate: float,
+) -> MLP:
+    """Every policy after one step of Adam for each minibatch of observations, upwards on w.Q(s, pi(s) | w).
+
+    Called outside of `jit` it runs on all devices, and its result is on the first.
+    """
+    if is_traced():
+        return _improve(genotype, preference, critic, obs, learning_rate=learning_rate)
+    return on_one(_program(*on_all((genotype, preference, critic, obs)), learning_rate=learning_rate))
+
+
+def _improve(genotype: MLP, preference: Preference, critic: MLP, obs: Array, *, learning_rate: float) -> MLP:
+    def some(genotype: MLP, preference: Preference) -> MLP:
+        return _improve_together(genotype, preference, critic, obs, learning_rate)
+
+    def share(genotype: MLP, preference: Preference) -> MLP:
+        """Those of one device."""
+        parents = preference.shape[0]
+        at_once = PARENTS_AT_ONCE if jax.default_backend() == "cpu" else parents
+
+        def portions(leaf: Array) -> Array:
+            return leaf.reshape(parents // at_once, at_once, *leaf.shape[1:])
+
+        improved = jax.lax.map(lambda portion: some(*portion), jax.tree.map(portions, (genotype, preference)))
+        return jax.tree.map(lambda leaf: leaf.reshape(parents, *leaf.shape[2:]), improved)
+
+    return sharded(share, multiple=PARENTS_AT_ONCE)(genotype, preference)
+
+
+_program = partial(jax.jit, static_argnames="learning_rate")(_improve)
+
+
+def _improve_together(genotype: MLP, preference: Preference, critic: MLP, obs: Array, learning_rate: float) -> MLP:
+    first, *hidden, last = critic
+    num_obs, num_actions = obs.shape[-1], genotype[-1].bias.shape[-1]
+    from_obs, from_action, from_preference = jnp.split(first.kernel, [num_obs, num_obs + num_actions])
+    context = jnp.broadcast_to(first.bias, (preference.shape[0], *first.bias.shape))
+    if from_preference.shape[0]:
+        context += preference @ from_preference
+    readout = preference @ last.kernel.T
+
+    def loss_of(genotype: MLP, obs: Float[Array, "minibatch obs"]) -> Float[Array, ""]:
+        """Minus w.Q, but for a constant, the mean over the minibatch, summed over the parents."""
+        action = jax.vmap(apply_policy, in_axes=(0, None))(genotype, obs)
+        shape = (*action.shape[:2], context.shape[-1])
+        seen = jnp.broadcast_to((obs @ from_obs)[None], shape) + jnp.broadcast_to(context[:, None], shape)
+        x = jax.nn.relu(action @ from_action + seen)
+        for layer in hidden:
+            x = jax.nn.relu(x @ layer.kernel + jnp.broadcast_to(layer.bias, (*shape[:2], *layer.bias.shape)))
+        return -jnp.sum(x * jnp.broadcast_to(readout[:, None], x.shape)) / obs.shape[0]
+
+    optimiser = optax.adam(learning_rate)
+
+    def step(carry: tuple[MLP, Any], obs: Array) -> tuple[tuple[MLP, Any], None]:
+        genotype, state = carry
+        change, state = optimiser.update(jax.grad(loss_of)(genotype, obs), state)
+        return (optax.apply_updates(genotype, change), state), None
+
+    return jax.lax.scan(step, (genotype, optimiser.init(genotype)), obs)[0][0]
