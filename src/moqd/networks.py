@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float
 
 from moqd.types import Key
@@ -59,6 +60,15 @@ def fold_preference(actor: MLP, preference: Float[Array, "objectives"]) -> MLP:
     first, *rest = actor
     num_obs = first.kernel.shape[0] - preference.shape[0]
     return (Dense(first.kernel[:num_obs], first.bias + preference @ first.kernel[num_obs:]), *rest)
+
+
+def descend(
+    optimiser: optax.GradientTransformation, gradient: MLP, state: optax.OptState, network: MLP
+) -> tuple[MLP, optax.OptState]:
+    """The network after one step of the optimiser down the gradient, and the optimiser's next state."""
+    with jax.numpy_dtype_promotion("standard"):  # optax counts in integers and multiplies them with floats
+        change, state = optimiser.update(gradient, state)
+    return optax.apply_updates(network, change), state
 
 
 def num_parameters(network: Any) -> int:

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from moqd import preferences
-from moqd.networks import MLP, Policy, apply_mlp, apply_policy, init_mlp
+from moqd.networks import MLP, Policy, apply_mlp, apply_policy, descend, init_mlp
 from moqd.rl.buffer import Steps
 from moqd.types import Key, Preference
 
@@ -124,11 +124,10 @@ def train(key: Key, agent: Agent, minibatches: Steps, config: TD3Config) -> tupl
             return jnp.sum(jnp.mean(error**2, axis=1)), jnp.mean(predicted[0])
 
         (loss, mean_q), gradient = jax.value_and_grad(loss_of, has_aux=True)(agent.critics)
-        change, critic_optimiser_state = critic_optimiser.update(gradient, agent.critic_optimiser)
-        critics = optax.apply_updates(agent.critics, change)
+        critics, optimiser_state = descend(critic_optimiser, gradient, agent.critic_optimiser, agent.critics)
         moved = agent._replace(
             critics=critics,
-            critic_optimiser=critic_optimiser_state,
+            critic_optimiser=optimiser_state,
             target_critics=optax.incremental_update(critics, agent.target_critics, config.tau),
         )
         return moved, loss, mean_q
@@ -140,11 +139,10 @@ def train(key: Key, agent: Agent, minibatches: Steps, config: TD3Config) -> tupl
             return -jnp.mean(value(critic, steps.obs, act(actor, steps.obs, preference), preference))
 
         loss, gradient = jax.value_and_grad(loss_of)(agent.actor)
-        change, actor_optimiser_state = actor_optimiser.update(gradient, agent.actor_optimiser)
-        actor = optax.apply_updates(agent.actor, change)
+        actor, optimiser_state = descend(actor_optimiser, gradient, agent.actor_optimiser, agent.actor)
         moved = agent._replace(
             actor=actor,
-            actor_optimiser=actor_optimiser_state,
+            actor_optimiser=optimiser_state,
             target_actor=optax.incremental_update(actor, agent.target_actor, config.tau),
         )
         return moved, loss

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float
 
 from moqd.devices import is_traced, on_all, on_one, sharded
-from moqd.networks import MLP, apply_policy
+from moqd.networks import MLP, apply_policy, descend
 from moqd.types import Preference
 
 PARENTS_AT_ONCE = 2
@@ -82,7 +82,6 @@ def _improve_together(genotype: MLP, preference: Preference, critic: MLP, obs: A
 
     def step(carry: tuple[MLP, Any], obs: Array) -> tuple[tuple[MLP, Any], None]:
         genotype, state = carry
-        change, state = optimiser.update(jax.grad(loss_of)(genotype, obs), state)
-        return (optax.apply_updates(genotype, change), state), None
+        return descend(optimiser, jax.grad(loss_of)(genotype, obs), state, genotype), None
 
     return jax.lax.scan(step, (genotype, optimiser.init(genotype)), obs)[0][0]
