@@ -1,6 +1,6 @@
 """Measures moqd beside its peers, in one run on one machine, and prints ratios.
 
-python -m benchmarks [addition] [moeas] [rollout]; without names: all of them.
+python -m benchmarks [addition] [moeas] [rollout] [learning] [memory]; without names: all of them.
 """
 
 import sys
@@ -61,7 +61,28 @@ def rollout() -> None:
     show("environment steps per second, batch 256, beside Brax's step under vmap on one device", columns, rows)
 
 
+def learning() -> None:
+    import moqd
+
+    moqd.use_devices()
+    from benchmarks import learning
+
+    for title, rows in (
+        ("paper settings, beside the straightforward variation of 64 parents", learning.iterations()),
+        ("growth with the buffer, beside the smallest", learning.training()),
+    ):
+        cells = [[row.what, f"{row.seconds:.2f}", f"{row.yardstick:.2f}", f"{row.share:.2f}"] for row in rows]
+        show(title, ["what", "s", "beside s", "share"], cells)
+
+
+def memory() -> None:
+    from benchmarks import learning
+
+    rows = [[what, f"{gigabytes:.2f}"] for what, gigabytes in learning.memory()]
+    show("peak resident memory, paper settings", ["what", "GB"], rows)
+
+
 FASTER = "how many times as fast as the peer"
-PARTS = {"addition": addition, "moeas": moeas, "rollout": rollout}
+PARTS = {"addition": addition, "moeas": moeas, "rollout": rollout, "learning": learning, "memory": memory}
 for part in sys.argv[1:] or PARTS:
     PARTS[part]()

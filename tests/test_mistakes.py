@@ -28,6 +28,9 @@ say(lambda: moqd.run(algorithm, task, iterations="many"))
 say(lambda: moqd.make_task("hopper-2", backend="sprig"))
 say(lambda: moqd.make_task("hopper-2", hidden_sizes=64))
 say(lambda: moqd.make_task("hopper-2", resamples="3"))
+hopper = moqd.make_task("hopper-2")
+say(lambda: moqd.make_algorithm("mome-p2c", hopper, pg_preferences="onehot"))
+say(lambda: moqd.make_algorithm("mome-p2c", hopper, critic_hidden_sizes=256))
 say(lambda: moqd.use_devices("two"))
 """
 
@@ -46,5 +49,7 @@ def test_wrong_types_get_one_sentence():
         "unknown backend 'sprig'; did you mean 'spring'?",
         "hidden_sizes is 64; give a list of whole numbers of at least 1.",
         "resamples is '3'; give a whole number of at least 1, or None.",
+        "unknown pg_preferences 'onehot'; did you mean 'one-hot'?",
+        "critic_hidden_sizes is 256; give a list of whole numbers of at least 1.",
         "count is 'two'; give the number of devices, at least 1, or None for all of them.",
     ]

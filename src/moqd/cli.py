@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, make_dataclass
+from dataclasses import asdict, dataclass, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -35,8 +35,9 @@ class TrainOptions:
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """The task to solve: one that `moqd tasks` lists."""
-    algorithm: str = "mome"
-    """The algorithm: one that `moqd algorithms` lists. Its own options are listed below, with its defaults."""
+    algorithm: str | None = None
+    """The algorithm: one that `moqd algorithms` lists. If not given: mome-p2c for the robots, mome for other tasks. Its
+    own options are listed below, with its defaults."""
     seed: int = 0
     """Seed of all randomness: the same seed on the same machine gives the same archive."""
     iterations: int | None = None
@@ -84,17 +85,24 @@ def _task_options(options: Any, config: Any) -> dict[str, Any]:
     return asdict(config) | reference
 
 
-def _parse_train(arguments: Sequence[str]) -> tuple[TrainOptions, Any, Any]:
+def _parse_train(arguments: Sequence[str]) -> Any:
     """The options, with those of the task and the algorithm that they name as flags beside them."""
-    algorithm = _value_of("--algorithm", arguments) or TrainOptions.algorithm
+    task = _task_of(arguments)
+    suited = "mome-p2c" if task is not None and TASKS[task].policies else "mome"
+    algorithm = _value_of("--algorithm", arguments) or suited
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS)
-    return _parse_with_task("moqd train", TrainOptions, arguments, algorithm=ALGORITHMS[algorithm].config)
+    options, *configs = _parse_with_task("moqd train", TrainOptions, arguments, algorithm=ALGORITHMS[algorithm].config)
+    return replace(options, algorithm=algorithm), *configs
+
+
+def _task_of(arguments: Sequence[str]) -> str | None:
+    return next((argument for argument in arguments if argument in TASKS), None)
 
 
 def _parse_with_task(program: str, options: type, arguments: Sequence[str], **parts: Any) -> Any:
     """The options, those of the task that they name, and the other parts, all as flags beside each other."""
-    task = next((argument for argument in arguments if argument in TASKS), None)
+    task = _task_of(arguments)
     parts = ({"task": TASKS[task].config} if task else {}) | parts
     fields: list[Any] = [("general", options), *((name, type(config), config) for name, config in parts.items())]
     parsed: Any = tyro.cli(

@@ -10,18 +10,32 @@ import moqd
 from moqd.algorithms import ALGORITHMS
 from moqd.experiment.loop import Loop
 from moqd.types import Source
+from tests.walk import walk
 
 SMALL = {"num_cells": 8, "front_length": 4}
-BATCH = {"mome": "ga_batch", "nsga2": "population", "spea2": "population"}
+LEARNING = {"critic_steps": 4, "pg_steps": 3, "minibatch": 16, "critic_hidden_sizes": (16, 16), "buffer_size": 300}
+LEARNERS = [name for name in ALGORITHMS if name.startswith(("mome-p", "pga"))]
+OTHERS = [name for name in ALGORITHMS if name not in LEARNERS]
 
 
-def small(name: str, task: moqd.Task, batch: int = 12):
-    return moqd.make_algorithm(name, task, **SMALL, **{BATCH[name.removesuffix("-small")]: batch})
+def small(name: str, task: moqd.Task, **overrides):
+    """The algorithm with a batch of 12, divided as with the paper's settings."""
+    config = ALGORITHMS[name].config
+    if name in LEARNERS:
+        shares = {n: getattr(config, n, 0) * 12 // 256 for n in ("ga_batch", "pg_batch", "actor_batch")}
+        batch = {n: share for n, share in shares.items() if hasattr(config, n)} | LEARNING
+    else:
+        batch = {"ga_batch" if name == "mome" else "population": 12}
+    return moqd.make_algorithm(name, task, **(SMALL | batch | overrides))
+
+
+def task_for(name: str) -> moqd.Task:
+    return walk() if name in LEARNERS else moqd.make_task("rastrigin-2")
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_two_steps_keep_the_structure_and_are_compiled_once(name):
-    task = moqd.make_task("dtlz2-5")
+    task = walk(3) if name in LEARNERS else moqd.make_task("dtlz2-5")
     algorithm = small(name, task)
     assert algorithm.name == name
     keys = iter([jax.random.key(i) for i in range(10)])
@@ -30,20 +44,23 @@ def test_two_steps_keep_the_structure_and_are_compiled_once(name):
         assert (offspring.source == Source.RANDOM).all()
         structure = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state)
         ask, tell = jax.jit(algorithm.ask), jax.jit(algorithm.tell)
+        evaluate = jax.jit(task.evaluate)
         for _ in range(3):
-            evaluation = task.evaluate(next(keys), offspring.genotype)
+            evaluation = evaluate(next(keys), offspring.genotype)
             state, info = tell(next(keys), state, offspring, evaluation)
             assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == structure
             offspring = ask(next(keys), state)
-            assert (offspring.source == Source.GA).all()
-            assert offspring.preference.shape == (12, 5)
+            if name not in LEARNERS:
+                assert (offspring.source == Source.GA).all()
+            assert offspring.preference.shape == (12, task.num_objectives)
+            np.testing.assert_allclose(offspring.preference.sum(axis=1), 1, rtol=1e-5)
     assert info.added.shape == (12,)
     assert ask._cache_size() == tell._cache_size() == 1
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", [*OTHERS, "mome-p2c", "mome-pgx", "pga-me"])
 def test_an_algorithm_improves_and_repeats_itself(name):
-    task = moqd.make_task("rastrigin-2")
+    task = task_for(name)
     one, other = (moqd.run(small(name, task), task, iterations=30, seed=3) for _ in range(2))
     for a, b in zip(jax.tree.leaves(one.archive), jax.tree.leaves(other.archive), strict=True):
         assert np.array_equal(a, b)
@@ -92,9 +109,14 @@ def test_variants_differ_from_their_base_only_as_declared():
 
 
 def test_paper_settings_spend_the_paper_evaluations():
-    task = moqd.make_task("arm-2")
-    batch = {name: Loop(moqd.make_algorithm(name, task), task, 0).batch for name in ALGORITHMS}
-    assert batch == {"mome": 256, "nsga2": 1600, "nsga2-small": 256, "spea2": 1600, "spea2-small": 256}
+    for num_objectives in (2, 3):
+        task = walk(num_objectives)
+        # Cells take a while to find and do not matter here.
+        batch = {
+            name: Loop(moqd.make_algorithm(name, task, num_cells=2, front_length=2), task, 0).batch
+            for name in ALGORITHMS
+        }
+        assert batch == {name: 1600 if name in ("nsga2", "spea2") else 256 for name in ALGORITHMS}
 
 
 @pytest.mark.parametrize(

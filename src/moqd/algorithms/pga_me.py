@@ -19,6 +19,8 @@ import jax.numpy as jnp
 
 from moqd.algorithms.algorithm import Algorithm
 from moqd.algorithms.mome_pgx import MomePgxConfig, mome_pgx
+from moqd.errors import InputError
+from moqd.options import is_count
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Info, Key, Offspring
 
@@ -33,6 +35,8 @@ class PgaMeConfig(MomePgxConfig):
 
 
 def pga_me(name: str, config: PgaMeConfig, task: Task) -> Algorithm:
+    if config.elite_cells is not None and not is_count(config.elite_cells):
+        raise InputError(f"elite_cells is {config.elite_cells!r}; give a whole number of at least 1, or None.")
     cells = config.elite_cells or config.num_cells * config.front_length
     summed = replace(task, objective_names=("sum",), minimised=(), reference_point=None)
     single = mome_pgx(name, replace(config, num_cells=cells, front_length=1), summed)

@@ -98,16 +98,17 @@ class Loop:
         added = jnp.zeros_like(self.carry.progress.added)
         self.carry = self.carry._replace(progress=self.carry.progress._replace(added=added))
         self._run_to(stop)
+        self._stop_if_diverged()
 
     def _run_to(self, stop: int) -> None:
         if self._task.traceable and not self._spread:
             self.carry, self.metrics = self._fused(jnp.int32(self.iteration + 1), jnp.int32(stop + 1), self.carry)
             self.iteration = stop
-            self._stop_if_diverged()
         while self.iteration < stop:
+            if self.iteration >= 0:
+                self._stop_if_diverged()
             self.carry, self.metrics = self._step(jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
-            self._stop_if_diverged()
 
     def _iterate(self, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         _, metrics = jax.eval_shape(self._step, start, carry)
@@ -169,7 +170,7 @@ class Loop:
         return on_one(carry) if self._spread else carry
 
     def _stop_if_diverged(self) -> None:
-        """The archive holds nothing that is not finite, so it stays as it is."""
+        """Learning must not go on from numbers that are not finite; the archive holds none and stays as it is."""
         for name, value in jax.device_get(self.metrics).items():
             if not np.isfinite(value):
                 raise DivergenceError(

@@ -22,10 +22,13 @@ class Entry(NamedTuple):
     build: Callable[[Any], Task]
     config: Any
     summary: str
+    policies: bool = False
+    """Whether its solutions are policies, so that it suits algorithms with policy gradients."""
 
 
 TASKS: dict[str, Entry] = {
-    name: Entry(partial(locomotion, name), LocomotionConfig(), scene.summary) for name, scene in SCENES.items()
+    name: Entry(partial(locomotion, name), LocomotionConfig(), scene.summary, policies=True)
+    for name, scene in SCENES.items()
 } | {
     "arm-2": Entry(arm, ArmConfig(), "a planar arm reaches everywhere, with little bending and little torque"),
     "rastrigin-2": Entry(rastrigin, RastriginConfig(), "two Rastrigin functions with optima apart"),

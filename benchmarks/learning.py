@@ -1,0 +1,148 @@
+"""Policy-gradient variation, training and whole iterations with the paper's settings, beside the straightforward way.
+
+The yardstick is the variation of 64 parents by 100 gradient steps as `benchmarks.yardstick` does it, on one device; it is
+timed in turns with what is measured by it. Memory is that of `moqd train` in a process of its own.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+import moqd
+from benchmarks import yardstick
+from benchmarks.timing import in_turns
+from moqd import preferences
+from moqd.algorithms.gradient import recall
+from moqd.devices import on_one
+from moqd.experiment.loop import Loop
+from moqd.rl.buffer import empty_buffer, sample, sample_obs
+from moqd.rl.td3 import init_agent, train
+from moqd.variation.policy_gradient import improve
+
+ROUNDS = 3
+PARENTS, STEPS, MINIBATCH = 64, 100, 256
+
+
+class Share(NamedTuple):
+    """A row of the table: what takes which share of the yardstick."""
+
+    what: str
+    seconds: float
+    yardstick: float
+
+    @property
+    def share(self) -> float:
+        return self.seconds / self.yardstick
+
+
+def iterations() -> Iterator[Share]:
+    """Of MOME-P2C, whole and by part, and of MOME-PGX."""
+    for task_name in ("hopper-2", "ant-2"):
+        task = moqd.make_task(task_name)
+        p2c = _Iterations(moqd.make_algorithm("mome-p2c", task), task)
+        straightforward, parts = _straightforward(p2c), _parts(p2c)
+        calls = [straightforward, p2c.next, *parts.values()]
+        names = ["MOME-P2C iteration", *(f"  {name}" for name in parts)]
+        if task_name == "hopper-2":
+            calls.append(_Iterations(moqd.make_algorithm("mome-pgx", task), task).next)
+            names.append("MOME-PGX iteration")
+        base, *taken = in_turns(*calls, rounds=ROUNDS)
+        yield from (Share(f"{task_name}: {name}", seconds, base) for name, seconds in zip(names, taken, strict=True))
+
+
+class _Iterations:
+    """A run that goes on by one iteration at each call."""
+
+    def __init__(self, algorithm: Any, task: Any) -> None:
+        self.loop, self.algorithm, self.task = Loop(algorithm, task, seed=0), algorithm, task
+        self.loop.start()
+
+    @property
+    def state(self) -> Any:
+        return self.loop.carry.state
+
+    def next(self) -> object:
+        self.loop.advance(self.loop.iteration + 1)
+        return self.loop.carry.progress
+
+
+def _variation(p2c: _Iterations) -> tuple[Any, ...]:
+    """Random policies, preferences, and minibatches of what the run has seen."""
+    key = jax.random.key(0)
+    policies = jax.jit(p2c.task.init_genotype, static_argnums=1)(key, PARENTS)
+    preference = preferences.uniform(key, PARENTS, p2c.task.num_objectives)
+    obs = sample_obs(key, p2c.state.experience.buffer, (STEPS, MINIBATCH))
+    return on_one((policies, preference, obs))
+
+
+def _straightforward(p2c: _Iterations) -> Callable[[], object]:
+    policies, preference, obs = _variation(p2c)
+    critics = jax.tree.map(jnp.array, p2c.state.agent.critics)
+    program = jax.jit(lambda *arguments: yardstick.improve(*arguments, learning_rate=1e-3))
+    return lambda: program(policies, preference, critics, obs)
+
+
+def _parts(p2c: _Iterations) -> dict[str, Callable[[], object]]:
+    policies, preference, obs = _variation(p2c)
+    critic, config = p2c.state.agent.first_critic, p2c.algorithm.config
+    offspring = p2c.algorithm.ask(jax.random.key(1), p2c.state)
+
+    @jax.jit
+    def learn(key: jax.Array, state: Any) -> object:
+        return train(key, state.agent, recall(key, state.experience, config), config)[1]
+
+    return {
+        "policy-gradient variation": lambda: improve(policies, preference, critic, obs, learning_rate=1e-3),
+        "rollout": lambda: p2c.loop._evaluate(jax.random.key(0), offspring.genotype),
+        "training": lambda: learn(jax.random.key(0), p2c.state),
+    }
+
+
+def training() -> Iterator[Share]:
+    """300 training steps from buffers of growing size, beside the smallest."""
+    task = moqd.make_task("hopper-2")
+    config, policy = moqd.make_algorithm("mome-p2c", task).config, task.policy
+    sizes = (10_000, 100_000, 1_000_000)
+
+    @jax.jit
+    def learn(key: jax.Array, agent: Any, buffer: Any) -> object:
+        return train(key, agent, sample(key, buffer, (config.critic_steps, config.minibatch)), config)[1]
+
+    def call(size: int) -> Callable[[], object]:
+        agent = init_agent(jax.random.key(0), policy, 2, config, conditioned=True)
+        buffer = empty_buffer(size, num_obs=policy.num_obs, num_actions=policy.num_actions, num_objectives=2)
+        arguments = on_one((jax.random.key(0), agent, buffer._replace(size=jnp.int32(size))))
+        return lambda: learn(*arguments)
+
+    base, *taken = in_turns(*map(call, sizes), rounds=7)
+    for size, seconds in zip(sizes, [base, *taken], strict=True):
+        yield Share(f"300 training steps, buffer of {size:,}", seconds, base)
+
+
+def memory(num_iterations: int = 3) -> Iterator[tuple[str, float]]:
+    """Peak resident gigabytes: of the imports alone, and of runs with the paper's settings."""
+    yield "imports of JAX and Brax", _peak("import moqd, brax.envs")
+    for task in ("hopper-2", "ant-2"):
+        for algorithm in ("mome-p2c", "mome-pgx"):
+            arguments = ["train", task, "--algorithm", algorithm, "--iterations", str(num_iterations), "--out"]
+            code = (
+                "import sys, tempfile; from moqd.cli import main\n"
+                f"with tempfile.TemporaryDirectory() as folder: sys.exit(main({arguments} + [folder + '/run']))"
+            )
+            yield f"{algorithm} on {task}, {num_iterations} iterations", _peak(code)
+
+
+def _peak(code: str) -> float:
+    """Of a process that runs this, and nothing that ran before it."""
+    measured = (
+        "import resource, subprocess, sys\n"
+        f"subprocess.run([sys.executable, '-W', 'ignore', '-c', {code!r}], check=True, stdout=subprocess.DEVNULL)\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", measured], check=True, capture_output=True, text=True)
+    kilobytes = int(done.stdout) / (1 if sys.platform == "linux" else 1024)
+    return kilobytes * 1024 / 1e9

@@ -1,0 +1,60 @@
+"""A tiny task of policies that compiles in no time: a point on a line that is drawn by two objectives."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from moqd import Task
+from moqd.networks import Policy, apply_policy, init_mlp
+from moqd.types import Evaluation, Transition
+
+LENGTH = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Walk(Task):
+    """Speed to the right, little effort, and (with three objectives) staying near the start.
+
+    The feature is how much of the time the point is right of the start; one that goes beyond -1 has fallen.
+    """
+
+    @property
+    def policy(self):
+        return Policy(num_obs=2, num_actions=1, hidden_sizes=(8,), apply=apply_policy)
+
+    def init_genotype(self, key, num_genotypes):
+        return jax.vmap(lambda key: init_mlp(key, (2, 8, 1)))(jax.random.split(key, num_genotypes))
+
+    def evaluate(self, key, genotype):
+        def episode(policy):
+            def step(carry, time):
+                place, alive = carry
+                obs = jnp.stack([place, time / LENGTH])
+                action = apply_policy(policy, obs)
+                after = place + 0.3 * action[0]
+                reward = jnp.stack([action[0], -(action[0] ** 2), -jnp.abs(after)])[: self.num_objectives]
+                fell = after < -1
+                seen = Transition(obs, action, reward, jnp.stack([after, (time + 1) / LENGTH]), fell & alive, alive)
+                return (after, alive & ~fell), seen
+
+            first = jnp.zeros(()), jnp.ones((), bool)
+            return jax.lax.scan(step, first, jnp.arange(LENGTH, dtype=jnp.float32))[1]
+
+        steps = jax.vmap(episode)(genotype)
+        happened = steps.valid[..., None]
+        length = jnp.sum(happened, axis=1)
+        fitness = jnp.sum(steps.reward, axis=1, where=happened)
+        right = jnp.sum((steps.next_obs[..., :1] > 0) & happened, axis=1)
+        feature = right.astype(jnp.float32) / length.astype(jnp.float32)
+        return Evaluation(fitness, feature, jnp.all(jnp.isfinite(fitness), axis=1), steps)
+
+
+def walk(num_objectives: int = 2) -> Walk:
+    return Walk(
+        name="walk",
+        objective_names=("speed", "effort", "home")[:num_objectives],
+        feature_names=("right",),
+        feature_bounds=((0.0, 1.0),),
+        reference_point=(-8.0,) * num_objectives,
+    )
