@@ -1,7 +1,7 @@
 """Policy-gradient variation, training and whole iterations with the paper's settings, beside the straightforward way.
 
-The yardstick is the variation of 64 parents by 100 gradient steps as `benchmarks.yardstick` does it, on one device; it is
-timed in turns with what is measured by it. Memory is that of `moqd train` in a process of its own.
+The yardstick is the variation of 64 parents by 100 gradient steps as `benchmarks.yardstick` does it, on one device; it
+is timed in turns with what is measured by it. Memory is that of `moqd train` in a process of its own.
 """
 
 import subprocess

@@ -1,6 +1,6 @@
 """What is particular to the algorithms with policy gradients."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 
 import jax
@@ -10,10 +10,11 @@ import pytest
 
 import moqd
 from moqd.algorithms import ALGORITHMS, Algorithm
+from moqd.algorithms.gradient import no_experience, recall, remember
 from moqd.experiment.loop import Loop
-from moqd.networks import apply_policy
+from moqd.networks import Policy, apply_policy
 from moqd.rl.td3 import act
-from moqd.types import Source
+from moqd.types import Evaluation, Source, Transition
 from tests.algorithms.test_algorithms import LEARNERS, small
 from tests.walk import LENGTH, walk
 
@@ -207,6 +208,38 @@ def test_training_that_diverges_stops_the_run_and_keeps_the_archive(tmp_path):
         assert np.isfinite(leaf).all()
 
 
+@pytest.mark.parametrize("center", [True, False])
+def test_scaling_rewards_does_not_change_which_episode_is_better(center, rng):
+    """Returns of episodes that end by a fall, after 1 to 8 steps, are those of the task, scaled and shifted alike."""
+    config = ALGORITHMS["mome-p2c"].config
+    config = replace(config, buffer_size=100, minibatch=1000, critic_steps=1, discount=0.9, center_rewards=center)
+    length, time = np.arange(1, 9), np.arange(8)
+    reward = rng.normal([3, -0.1], [1, 0.02], (8, 8, 2)).astype(np.float32)
+    number = np.arange(64, dtype=np.float32).reshape(8, 8, 1)
+    transitions = Transition(
+        obs=number,
+        action=number,
+        reward=reward,
+        next_obs=number,
+        terminated=time == length[:, None] - 1,
+        valid=time < length[:, None],
+    )
+    evaluation = Evaluation(
+        jnp.zeros((8, 2)), jnp.zeros((8, 1)), jnp.ones(8, bool), jax.tree.map(jnp.asarray, transitions)
+    )
+    policy = Policy(num_obs=1, num_actions=1, hidden_sizes=(4,), apply=apply_policy)
+    experience = remember(no_experience(policy, 2, config), evaluation)
+    steps = recall(jax.random.key(0), experience, config)
+    learned = np.zeros((64, 2))
+    learned[np.asarray(steps.obs[0, :, 0], int)] = steps.reward[0]
+
+    weight = np.where(transitions.valid, 0.9**time, 0)[..., None]
+    task_return, learned_return = ((r * weight).sum(axis=1) for r in (reward, learned.reshape(8, 8, 2)))
+    scale = reward[transitions.valid].std(axis=0)
+    shift = learned_return - task_return / scale
+    np.testing.assert_allclose(shift, shift[:1].repeat(8, axis=0), atol=1e-3 * np.abs(task_return / scale).max())
+
+
 def test_failed_evaluations_are_not_learned_from():
     task = walk()
     algorithm = small("mome-p2c", task)
@@ -238,6 +271,7 @@ def test_failed_evaluations_are_not_learned_from():
         ),
         ("mome-p2c", {"center_rewards": 1}, "center_rewards is 1; give True or False"),
         ("mome-pgx", {"pg_batch": 1}, "pg_batch is 1, but each of the 2 objectives needs a share"),
+        ("mome-p2c", {"discount": 1.0}, "discount is 1.0; give a number below 1"),
         ("pga-me", {"elite_cells": 0}, "elite_cells is 0; give a whole number of at least 1"),
     ],
 )

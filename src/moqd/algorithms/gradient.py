@@ -38,7 +38,7 @@ class GradientConfig(TD3Config):
     buffer_size: int = 1_000_000
     """Most transitions in the replay buffer; beyond, the oldest go."""
     center_rewards: bool = True
-    """Whether standardised rewards have their mean subtracted, which changes what survival is worth."""
+    """Whether standardised rewards have their mean subtracted (a fall is then worth the rewards that it forgoes)."""
     crowding: bool = True
     """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
     num_cells: int = 128
@@ -58,13 +58,15 @@ class Experience(NamedTuple):
     reward_stats: RewardStats
 
 
-def policy_of(name: str, task: Task) -> Policy:
+def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
     """What the task's policies are; without any there is nothing to take a policy gradient of."""
     if task.policy is None:
         raise InputError(
             f"algorithm {name!r} improves policies by their gradient, but the solutions of task {task.name!r} are no "
             "policies; use 'mome' for it, or a task such as 'hopper-2'."
         )
+    if config.discount >= 1:
+        raise InputError(f"discount is {config.discount}; give a number below 1.")
     return task.policy
 
 
@@ -90,11 +92,15 @@ def remember(experience: Experience, evaluation: Evaluation) -> Experience:
 
 
 def recall(key: Key, experience: Experience, config: GradientConfig) -> Steps:
-    """The minibatches of one training, with rewards standardised by the newest statistics."""
+    """The minibatches of one training, with rewards standardised by the newest statistics.
+
+    After a fall there is no reward, ever. That is 0 in the units of the task; once the mean has been subtracted it is
+    less, and must be said, or falling would be worth as much as going on like the average.
+    """
     steps = sample(key, experience.buffer, (config.critic_steps, config.minibatch))
-    return steps._replace(
-        reward=standardise(experience.reward_stats, steps.reward, center=config.center_rewards),
-    )
+    scaled = partial(standardise, experience.reward_stats, center=config.center_rewards)
+    no_more = scaled(jnp.zeros_like(steps.reward)) * config.discount / (1 - config.discount)
+    return steps._replace(reward=scaled(steps.reward) + jnp.where(steps.terminated[..., None], no_more, 0))
 
 
 def learning_metrics(losses: Losses, experience: Experience) -> dict[str, jax.Array]:
