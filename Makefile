@@ -26,9 +26,10 @@ $(VENV)/.bench-installed: requirements-bench.lock $(VENV)/.installed
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-bench.lock
 	@touch $@
 
-demo: install  ## run MOME on the planar arm and show what it found
+demo: install  ## teach a hopper to hop by MOME-P2C, in a few minutes, and show what it found
 	@rm -rf runs/demo
-	$(BIN)/moqd train arm-2 --algorithm mome --iterations 1000 --log-every 50 --out runs/demo
+	$(BIN)/moqd train hopper-2 --episode-length 250 --ga-batch 32 --pg-batch 16 --actor-batch 16 --iterations 60 \
+		--out runs/demo
 
 test: install  ## the tests, a few minutes
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
