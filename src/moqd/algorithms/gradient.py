@@ -95,11 +95,12 @@ def recall(key: Key, experience: Experience, config: GradientConfig) -> Steps:
     """The minibatches of one training, with rewards standardised by the newest statistics.
 
     After a fall there is no reward, ever. That is 0 in the units of the task; once the mean has been subtracted it is
-    less, and must be said, or falling would be worth as much as going on like the average.
+    less, and must be charged, or falling would be worth as much as going on like the average. Costs that a fall saves
+    are not credited, or robots would learn to fall.
     """
     steps = sample(key, experience.buffer, (config.critic_steps, config.minibatch))
     scaled = partial(standardise, experience.reward_stats, center=config.center_rewards)
-    no_more = scaled(jnp.zeros_like(steps.reward)) * config.discount / (1 - config.discount)
+    no_more = jnp.minimum(scaled(jnp.zeros_like(steps.reward)), 0) * config.discount / (1 - config.discount)
     return steps._replace(reward=scaled(steps.reward) + jnp.where(steps.terminated[..., None], no_more, 0))
 
 

@@ -80,8 +80,8 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         return offspring_of(Source.ACTOR, inject(actor, preference), preference)
 
     def init(key: Key) -> tuple[MomeP2CState, Offspring]:
-        key_offspring, key_agent = jax.random.split(key)
-        offspring = random_offspring(key_offspring, task, batch)
+        offspring = random_offspring(key, task, batch)  # the same for every algorithm
+        key_agent = jax.random.fold_in(key, 1)
         return MomeP2CState(
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agent=init_agent(key_agent, policy, num_objectives, config, conditioned=True),

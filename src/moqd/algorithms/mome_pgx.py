@@ -69,9 +69,8 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
     shares = np.bincount(preferences.shares(config.pg_batch, num_objectives))
 
     def init(key: Key) -> tuple[MomePgxState, Offspring]:
-        key_offspring, key_agents = jax.random.split(key)
-        offspring = random_offspring(key_offspring, task, batch)
-        keys = jax.random.split(key_agents, num_objectives)
+        offspring = random_offspring(key, task, batch)  # the same for every algorithm
+        keys = jax.random.split(jax.random.fold_in(key, 1), num_objectives)
         return MomePgxState(
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agents=jax.vmap(lambda key: init_agent(key, policy, 1, config, conditioned=False))(keys),

@@ -139,7 +139,8 @@ class Loop:
 
     def _ask_in_parts(self, iteration: Int[Array, ""], state: Any) -> Offspring:
         key = self._key(iteration, Purpose.ASK)
-        return self._init_offspring(key) if iteration == 0 else self._algorithm.ask(key, state)
+        # Always on the same device, so that `tell` is compiled once.
+        return on_one(self._init_offspring(key) if iteration == 0 else self._algorithm.ask(key, state))
 
     def _key(self, iteration: Int[Array, ""], purpose: Purpose) -> Key:
         return jax.random.fold_in(jax.random.fold_in(self._root, iteration), int(purpose))

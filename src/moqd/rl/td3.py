@@ -109,9 +109,7 @@ def train(key: Key, agent: Agent, minibatches: Steps, config: TD3Config) -> tupl
     """
     actor_optimiser, critic_optimiser = _optimisers(config)
 
-    def critic_step(key: Key, agent: Agent, steps: Steps, preference: Preference) -> tuple[Agent, Array, Array]:
-        noise = config.policy_noise * jax.random.normal(key, steps.action.shape)
-        noise = jnp.clip(noise, -config.noise_clip, config.noise_clip)
+    def critic_step(agent: Agent, steps: Steps, preference: Preference, noise: Array) -> tuple[Agent, Array, Array]:
         next_action = jnp.clip(act(agent.target_actor, steps.next_obs, preference) + noise, -1, 1)
         next_value = jnp.min(value(agent.target_critics, steps.next_obs, next_action, preference), axis=0)
         # A fall ends all that could follow; a time limit does not.
@@ -147,11 +145,11 @@ def train(key: Key, agent: Agent, minibatches: Steps, config: TD3Config) -> tupl
         )
         return moved, loss
 
-    def step(agent: Agent, inputs: tuple[Int[Array, ""], Key, Steps]) -> tuple[Agent, tuple[Array, Array, Array]]:
-        number, key, steps = inputs
-        key_preference, key_noise = jax.random.split(key)
-        preference = preferences.uniform(key_preference, steps.terminated.shape[0], steps.reward.shape[-1])
-        agent, critic_loss, mean_q = critic_step(key_noise, agent, steps, preference)
+    def step(
+        agent: Agent, inputs: tuple[Int[Array, ""], Steps, Preference, Array]
+    ) -> tuple[Agent, tuple[Array, Array, Array]]:
+        number, steps, preference, noise = inputs
+        agent, critic_loss, mean_q = critic_step(agent, steps, preference, noise)
         agent, actor_loss = jax.lax.cond(
             number % config.policy_delay == 0,
             lambda agent: actor_step(agent, steps, preference),
@@ -160,9 +158,20 @@ def train(key: Key, agent: Agent, minibatches: Steps, config: TD3Config) -> tupl
         )
         return agent, (critic_loss, actor_loss, mean_q)
 
+    key_preference, key_noise = jax.random.split(key)
+    preference = preferences.uniform(key_preference, minibatches.terminated.size, minibatches.reward.shape[-1])
+    noise = config.policy_noise * jax.random.normal(key_noise, minibatches.action.shape)
     number = jnp.arange(minibatches.terminated.shape[0])
-    keys = jax.random.split(key, number.shape[0])
-    agent, (critic_loss, actor_loss, mean_q) = jax.lax.scan(step, agent, (number, keys, minibatches))
+    agent, (critic_loss, actor_loss, mean_q) = jax.lax.scan(
+        step,
+        agent,
+        (
+            number,
+            minibatches,
+            preference.reshape(minibatches.reward.shape),
+            jnp.clip(noise, -config.noise_clip, config.noise_clip),
+        ),
+    )
     sound = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(agent)]))
     actor_loss = jnp.sum(actor_loss) / jnp.sum(number % config.policy_delay == 0).astype(jnp.float32)
     return agent, Losses(
