@@ -107,6 +107,18 @@ def test_failed_evaluations_never_survive(name):
         assert (population.fitness[population.valid][:, 0] >= 0.5).all()
 
 
+def test_the_same_seed_gives_every_algorithm_the_same_first_batch():
+    task = walk()
+
+    def first(name):
+        algorithm = small(name, task)
+        return jax.tree.leaves(jax.jit(lambda key: algorithm.init(key)[1].genotype)(jax.random.key(5)))
+
+    expected = first("mome")
+    for name in ("mome-p2c", "mome-pgx", "pga-me", "nsga2", "spea2"):
+        assert all(np.array_equal(a, b) for a, b in zip(first(name), expected, strict=True)), name
+
+
 def test_variants_differ_from_their_base_only_as_declared():
     for name in ("nsga2", "spea2"):
         base, variant = (asdict(ALGORITHMS[n].config) for n in (name, f"{name}-small"))
