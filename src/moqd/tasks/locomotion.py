@@ -434,8 +434,11 @@ def _rest(name: str, backend: str) -> tuple[Any, Float[Array | np.ndarray, "obs"
         state = robot.pipeline_init(robot.sys.init_q, jnp.zeros(robot.sys.qd_size()))
         return state, robot._get_obs(state)
 
-    with _brax(), jax.ensure_compile_time_eval():
-        return computed(reset) if backend in UNROLLED else jax.jit(reset)()
+    with _brax():
+        if backend in UNROLLED:
+            return computed(reset)
+        with jax.ensure_compile_time_eval():
+            return jax.jit(reset)()
 
 
 def _capsules(model: Any) -> tuple[Any, Any, Any, Any]:

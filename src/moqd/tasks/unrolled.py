@@ -8,9 +8,9 @@ one length, which XLA fuses into a few loops.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -88,6 +88,11 @@ class _Interpreter:
             and parameters["num_carry"] == len(equation.outvars) == len(inputs) - parameters["num_consts"]
         ):
             return self._loop(parameters, inputs)
+        places = _places(name, parameters, inputs) if name in WINDOWS else None
+        if places is not None:
+            if name in SCATTERS:
+                return [self._scatter(SCATTERS[name], places, inputs[0], inputs[2], output)]
+            return [_array(inputs[0].reshape(-1)[places].flat, output)]
         if name in MOVES:
             return [_array(MOVES[name](output.shape, parameters, *inputs).flat, output)]
         if name in REDUCTIONS:
@@ -100,12 +105,6 @@ class _Interpreter:
         if name in ELEMENTWISE:
             rows = zip(*(np.broadcast_to(value, output.shape).flat for value in inputs), strict=True)
             return [_array([self._scalar(primitive, row, output.dtype, parameters) for row in rows], output)]
-        if name in ("gather", "dynamic_slice") and all(map(_is_known, inputs[1:])):
-            places = np.arange(inputs[0].size, dtype=np.int32).reshape(inputs[0].shape)
-            moved = _computed(primitive, parameters, [places, *inputs[1:]], np.int32)
-            return [_array(inputs[0].reshape(-1)[moved].flat, output)]
-        if name in SCATTERS and _is_known(inputs[1]):
-            return [self._scatter(equation, *inputs)]
         return self._as_vmap(equation, inputs)
 
     def _scalar(self, primitive: Any, scalars: Sequence[Any], dtype: Any, parameters: Any = None) -> Any:
@@ -143,20 +142,9 @@ class _Interpreter:
         products = [self._scalar(jax.lax.mul_p, pair, output.dtype) for pair in zip(a.flat, b.flat, strict=True)]
         return self._reduce(jax.lax.add_p, _objects(products), output)
 
-    def _scatter(self, equation: Any, operand: Value, indices: Value, updates: Value) -> Value:
-        """Which update goes where is seen by adding each alone to nothing."""
-        output, combine = equation.outvars[0].aval, SCATTERS[equation.primitive.name]
-        parameters = {name: equation.params[name] for name in ("dimension_numbers", "indices_are_sorted", "mode")}
-        nothing, alone = np.zeros(operand.shape, np.float32), np.eye(updates.size, dtype=np.float32)
-
-        def scatter(update: Any) -> jax.Array:
-            return jax.lax.scatter_add(nothing, indices, update.reshape(updates.shape), **parameters)
-
-        with jax.ensure_compile_time_eval():
-            matrix = np.asarray(jax.vmap(scatter)(alone)).reshape(updates.size, -1)
+    def _scatter(self, combine: Any, places: Value, operand: Value, updates: Value, output: Any) -> Value:
         results = list(operand.flat)
-        for number, place in zip(*np.nonzero(matrix), strict=True):
-            update = updates.flat[number]
+        for place, update in zip(places.flat, updates.flat, strict=True):
             results[place] = self._scalar(combine, (results[place], update), output.dtype) if combine else update
         return _array(results, output)
 
@@ -227,6 +215,83 @@ def _computed(primitive: Any, parameters: dict[str, Any], inputs: Sequence[Any],
         return np.asarray(NUMPY[primitive.name](*inputs), dtype)
     with jax.ensure_compile_time_eval():
         return np.asarray(primitive.bind(*map(jnp.asarray, inputs), **parameters))
+
+
+def _places(name: str, parameters: dict[str, Any], inputs: Sequence[Value]) -> Value | None:
+    """From or to which entry of the flat operand each entry goes; None if that depends on what is not known."""
+    windows = WINDOWS[name](parameters, inputs)
+    if not _is_known(windows.starts):
+        return None
+    shape, sizes = np.array(inputs[0].shape, int), windows.sizes
+    starts, last = windows.starts, shape - sizes
+    if windows.clip:
+        starts = np.clip(starts, 0, last)
+    elif np.any((starts < 0) | (starts > last)):
+        return None
+    steps = np.cumprod([1, *shape[:0:-1]])[: len(shape)][::-1]  # in the flat operand, along each of its axes
+    batch = starts.shape[:-1]
+    inside = np.tensordot(steps, np.indices(sizes), 1) if sizes else np.zeros((), int)
+    places = (starts @ steps).reshape([*batch, *[1] * len(sizes)]) + inside
+    kept = [size for axis, size in enumerate(sizes) if axis not in windows.dropped]
+    return np.moveaxis(places.reshape([*batch, *kept]), range(len(batch), len(batch) + len(kept)), windows.axes)
+
+
+class _Windows(NamedTuple):
+    """Windows of an array, as gather and scatter and the like describe them."""
+
+    starts: Value
+    """The first entry of each, by axis of the array (the last axis of this)."""
+    sizes: tuple[int, ...]
+    dropped: Sequence[int]
+    """Axes of a window, all of size 1, that it does not have where the entries come together..."""
+    axes: Sequence[int]
+    """...and which axes are those that it does have."""
+    clip: bool
+    """Whether windows that reach beyond the array are moved into it."""
+
+
+def _gathered(parameters: dict[str, Any], inputs: Sequence[Value]) -> _Windows:
+    numbers = parameters["dimension_numbers"]
+    batching = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
+    return _Windows(
+        starts=_starts(inputs, numbers.start_index_map, batching),
+        sizes=parameters["slice_sizes"],
+        dropped=(*numbers.collapsed_slice_dims, *batching),
+        axes=numbers.offset_dims,
+        clip=parameters["mode"] == jax.lax.GatherScatterMode.CLIP,
+    )
+
+
+def _scattered(parameters: dict[str, Any], inputs: Sequence[Value]) -> _Windows:
+    numbers, (operand, _, updates) = parameters["dimension_numbers"], inputs
+    batching = dict(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
+    dropped = (*numbers.inserted_window_dims, *batching)
+    window = iter([updates.shape[axis] for axis in numbers.update_window_dims])
+    return _Windows(
+        starts=_starts(inputs, numbers.scatter_dims_to_operand_dims, batching),
+        sizes=tuple(1 if axis in dropped else next(window) for axis in range(operand.ndim)),
+        dropped=dropped,
+        axes=numbers.update_window_dims,
+        clip=parameters["mode"] == jax.lax.GatherScatterMode.CLIP,
+    )
+
+
+def _sliced(parameters: dict[str, Any], inputs: Sequence[Value]) -> _Windows:
+    operand, *starts = inputs
+    sizes, axes = parameters["slice_sizes"], range(operand.ndim)
+    indices = _array([start.item() for start in starts], np.zeros(operand.ndim, int))
+    return _Windows(indices, sizes, dropped=(), axes=axes, clip=True)
+
+
+def _starts(inputs: Sequence[Value], axes: Sequence[Any], batching: Mapping[int, int]) -> Value:
+    """The indices, an axis of the operand each; along batching axes a window is where it is among the indices."""
+    operand, indices = inputs[:2]
+    batch = indices.shape[:-1]
+    starts = np.zeros((*batch, operand.ndim), int if _is_known(indices) else object)
+    starts[..., list(axes)] = indices
+    for axis, along in batching.items():
+        starts[..., axis] = np.indices(batch)[along]
+    return starts
 
 
 def _matrices(value: Value, batch: Sequence[int], summed: Sequence[int]) -> Value:
@@ -326,6 +391,14 @@ NUMPY: dict[str, Callable[..., Any]] = {
 }
 """Elementwise primitives as NumPy does them, which compiles nothing."""
 ELEMENTWISE = NUMPY.keys() | {"acos", "atan2", "clamp", "cos", "exp", "floor", "integer_pow", "rsqrt", "sin", "tanh"}
+WINDOWS = {
+    "dynamic_slice": _sliced,
+    "gather": _gathered,
+    "scatter": _scattered,
+    "scatter-add": _scattered,
+    "scatter-mul": _scattered,
+}
+"""Primitives that move windows to places that are values."""
 NEUTRAL = {"add": 0, "mul": 1}
 SCATTERS = {"scatter": None, "scatter-add": jax.lax.add_p, "scatter-mul": jax.lax.mul_p}
 REDUCTIONS = {
