@@ -6,15 +6,18 @@ into one loop, and so doubles or triples the speed of a rollout. The pass is an 
 other programs, so it stays off except in those that `compiled` compiles.
 """
 
+import ctypes
+import gc
 import math
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding, Sharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from moqd.errors import InputError
@@ -85,6 +88,30 @@ def on_one(tree: Any) -> Any:
     """The arrays on the first device alone, so that what is not sharded is not done by every device."""
     mesh = _mesh(_wanted)
     return jax.device_put(tree, mesh.devices[0]) if mesh.size > 1 else tree
+
+
+def shapes_on_all(tree: Any) -> Any:
+    """The shapes of arrays that are on every device, to compile a program for them before they are there."""
+    mesh = _mesh(_wanted)
+    return _shapes(tree, NamedSharding(mesh, P()) if mesh.size > 1 else None)
+
+
+def shapes_on_one(tree: Any) -> Any:
+    """The shapes of arrays that are on the first device."""
+    mesh = _mesh(_wanted)
+    return _shapes(tree, SingleDeviceSharding(mesh.devices[0]) if mesh.size > 1 else None)
+
+
+def _shapes(tree: Any, sharding: Sharding | None) -> Any:
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
+
+
+def release_memory() -> None:
+    """Gives back to the system what was freed: compiling leaves hundreds of megabytes that glibc would keep."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def sharded(function: Callable[..., Any], *, multiple: int = LANES) -> Callable[..., Any]:

@@ -5,7 +5,6 @@ number of iterations is an argument, so that it is compiled once. A host task ru
 does a task or an algorithm that spreads its batch over the devices, so that only this is done by all of them.
 """
 
-from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from moqd.algorithms import Algorithm
 from moqd.archive import Archive
-from moqd.devices import compiled, on_all, on_one
+from moqd.devices import compiled, on_all, on_one, release_memory, shapes_on_all, shapes_on_one
 from moqd.errors import DivergenceError, EvaluationError
 from moqd.tasks import Task
 from moqd.tasks.task import validated
@@ -71,8 +70,8 @@ class Loop:
         self._spread = task.uses_devices or algorithm.uses_devices
         self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
         self._ask = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
-        self._evaluate = self._evaluation_program()
-        self._tell = jax.jit(self._tell_and_count, donate_argnums=1)
+        self._program = self._evaluation_program()
+        self._tell: Any = jax.jit(self._tell_and_count, donate_argnums=1)
         self._fused = jax.jit(self._iterate, donate_argnums=2)
         self.batch = jax.eval_shape(algorithm.init, self._root)[1].source.shape[0]
 
@@ -82,6 +81,8 @@ class Loop:
 
     def start(self) -> None:
         """The first batch, and further ones until an evaluation succeeds; this settles the reference point."""
+        if self._spread and self._task.traceable:
+            self._compile_ahead()
         self.carry, self.iteration = self._first_carry(), -1
         while self.carry.progress.failed == self.batch * (self.iteration + 1):
             if self.iteration + 1 == FAILED_BATCHES:
@@ -120,15 +121,28 @@ class Loop:
         evaluation = self._evaluate(self._key(iteration, Purpose.EVALUATE), offspring.genotype)
         return self._tell(self._key(iteration, Purpose.TELL), carry, offspring, evaluation)
 
-    def _evaluation_program(self) -> Callable[[Key, Genotype], Evaluation]:
+    def _evaluation_program(self) -> Any:
         task = self._task
         if not task.traceable:
             return task.evaluate
         evaluate = task.evaluate if self._algorithm.needs_transitions else task.evaluate_fitness
-        if not task.uses_devices:
-            return jax.jit(evaluate)
-        program = compiled(evaluate, fused=task.fused)
-        return lambda key, genotype: on_one(program(*on_all((key, genotype))))
+        return compiled(evaluate, fused=task.fused) if task.uses_devices else jax.jit(evaluate)
+
+    def _evaluate(self, key: Key, genotype: Genotype) -> Evaluation:
+        if not self._task.uses_devices:
+            return self._program(key, genotype)
+        return on_one(self._program(*on_all((key, genotype))))
+
+    def _compile_ahead(self) -> None:
+        """Before archive and replay buffer are there, because compiling takes as much memory, for a while."""
+        state, offspring = jax.eval_shape(self._algorithm.init, self._root)
+        shapes = shapes_on_all if self._task.uses_devices else shapes_on_one
+        evaluate = self._program.lower(*shapes((self._root, offspring.genotype)))
+        self._program = evaluate.compile()
+        release_memory()
+        carry = Carry(state, self._no_progress())
+        self._tell = self._tell.lower(*shapes_on_one((self._root, carry, offspring, evaluate.out_info))).compile()
+        release_memory()
 
     def _ask_or_init(self, iteration: Int[Array, ""], state: Any) -> Offspring:
         """Iteration 0 is the first, random batch; as a branch, so that no second program is compiled for it."""
@@ -139,8 +153,11 @@ class Loop:
 
     def _ask_in_parts(self, iteration: Int[Array, ""], state: Any) -> Offspring:
         key = self._key(iteration, Purpose.ASK)
-        # Always on the same device, so that `tell` is compiled once.
-        return on_one(self._init_offspring(key) if iteration == 0 else self._algorithm.ask(key, state))
+        # Always on the same device, that for which `tell` is compiled.
+        offspring = on_one(self._init_offspring(key) if iteration == 0 else self._algorithm.ask(key, state))
+        if iteration < 2:  # which compiled something
+            release_memory()
+        return offspring
 
     def _key(self, iteration: Int[Array, ""], purpose: Purpose) -> Key:
         return jax.random.fold_in(jax.random.fold_in(self._root, iteration), int(purpose))
@@ -160,15 +177,17 @@ class Loop:
         return Carry(state, progress), info.metrics
 
     def _first_carry(self) -> Carry:
-        progress = Progress(
+        state = jax.jit(lambda key: self._algorithm.init(key)[0])(self._key(jnp.int32(0), Purpose.ASK))
+        carry = Carry(state, self._no_progress())
+        return on_one(carry) if self._spread else carry
+
+    def _no_progress(self) -> Progress:
+        return Progress(
             added=jnp.zeros(len(Source), jnp.int32),
             failed=jnp.zeros((), jnp.int32),
             best=jnp.full(self._task.num_objectives, -jnp.inf, jnp.float32),
             worst=jnp.full(self._task.num_objectives, jnp.inf, jnp.float32),
         )
-        state = jax.jit(lambda key: self._algorithm.init(key)[0])(self._key(jnp.int32(0), Purpose.ASK))
-        carry = Carry(state, progress)
-        return on_one(carry) if self._spread else carry
 
     def _stop_if_diverged(self) -> None:
         """Learning must not go on from numbers that are not finite; the archive holds none and stays as it is."""

@@ -98,7 +98,9 @@ def run(
         if file is not None:
             file.close()
     metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    archive = jax.tree.map(jnp.asarray, jax.device_get(loop.archive))  # free of the devices it was made on
+    archive = loop.archive
+    del loop.carry  # what was learned and learned from: not needed any more, and large
+    archive = jax.tree.map(jnp.asarray, jax.device_get(archive))  # free of the devices it was made on
     result = Run(task, config, archive, metrics, folder)
     for callback in callbacks:
         callback.on_end(result)

@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load_file, save_file
 
 from moqd.archive import Archive
 from moqd.errors import InputError
@@ -83,12 +83,13 @@ class MetricsFile:
 
 
 def write_config(folder: Path, config: Mapping[str, Any]) -> None:
-    _write(folder / "config.json", (json.dumps(config, indent=2) + "\n").encode())
+    content = json.dumps(config, indent=2) + "\n"
+    _write(folder / "config.json", lambda beside: beside.write_text(content, encoding="utf-8"))
 
 
 def write_archive(folder: Path, archive: Archive) -> None:
-    arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(archive).items()}
-    _write(folder / "archive.safetensors", save(arrays, metadata={"format": str(FORMAT)}))
+    arrays = {name: np.asarray(leaf, order="C") for name, leaf in _named_leaves(archive).items()}
+    _write(folder / "archive.safetensors", lambda beside: save_file(arrays, beside, metadata={"format": str(FORMAT)}))
 
 
 def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
@@ -162,12 +163,11 @@ def _named_leaves(tree: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in named}
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, write: Callable[[Path], object]) -> None:
     """All or nothing: written beside, on disk, then renamed."""
     beside = path.with_name(path.name + ".tmp")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
+    write(beside)
+    with beside.open("rb+") as file:
         os.fsync(file.fileno())
     beside.replace(path)
 
