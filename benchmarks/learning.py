@@ -93,7 +93,7 @@ def _parts(p2c: _Iterations) -> dict[str, Callable[[], object]]:
 
     @jax.jit
     def learn(key: jax.Array, state: Any) -> object:
-        return train(key, state.agent, recall(key, state.experience, config), config)[1]
+        return train(key, state.agent, recall(key, state.experience, config), config, state.experience.obs_stats)[1]
 
     return {
         "policy-gradient variation": lambda: improve(policies, preference, critic, obs, learning_rate=1e-3),

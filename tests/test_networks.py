@@ -3,7 +3,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from moqd.networks import apply_mlp, apply_policy, fold_preference, init_mlp, num_parameters
+from moqd.networks import (
+    apply_mlp,
+    apply_policy,
+    fold_preference,
+    fold_standardisation,
+    init_mlp,
+    num_parameters,
+)
 
 PAPER = {  # observations and actions of the paper's robots; policies, critics of MOME-P2C and of MOME-PGX
     "ant-2": (87, 8, 2, 10_312, 182_788, 362_500),
@@ -57,3 +64,13 @@ def test_the_folded_actor_is_the_actor_at_that_preference(num_objectives):
     policy = fold_preference(actor, preference)
     assert jax.tree.map(jnp.shape, policy) == jax.tree.map(jnp.shape, init_mlp(key_actor, (11, 64, 64, 3)))
     np.testing.assert_allclose(apply_policy(policy, obs), apply_policy(actor, conditioned), atol=1e-5)
+
+
+def test_a_folded_standardisation_is_one_of_the_inputs(rng):
+    network = init_mlp(jax.random.key(1), (5, 16, 3))
+    obs = rng.normal([3.0, -1.0, 0.0], [0.1, 2.0, 5.0], (100, 3)).astype(np.float32)
+    rest = rng.normal(size=(100, 2)).astype(np.float32)
+    mean, scale = obs.mean(axis=0), obs.std(axis=0)
+    folded = fold_standardisation(network, jnp.asarray(mean), jnp.asarray(scale))
+    expected = apply_mlp(network, jnp.asarray(np.hstack([(obs - mean) / scale, rest])))
+    np.testing.assert_allclose(apply_mlp(folded, jnp.asarray(np.hstack([obs, rest]))), expected, atol=1e-4)

@@ -52,6 +52,18 @@ def apply_policy(policy: MLP, obs: Float[Array, "*batch obs"]) -> Float[Array, "
     return jnp.tanh(apply_mlp(policy, obs))
 
 
+def fold_standardisation(mlp: MLP, mean: Float[Array, "obs"], scale: Float[Array, "obs"]) -> MLP:
+    """A network whose first inputs are observations as they are, from one that takes them standardised.
+
+    W (s - m) / d + b = (W / d) s + (b - (W / d) m).
+    """
+    first, *rest = mlp
+    num_obs = mean.shape[0]
+    from_obs = first.kernel[:num_obs] / jnp.broadcast_to(scale[:, None], first.kernel[:num_obs].shape)
+    kernel = jnp.concatenate([from_obs, first.kernel[num_obs:]])
+    return (Dense(kernel, first.bias - mean @ from_obs), *rest)
+
+
 def fold_preference(actor: MLP, preference: Float[Array, "objectives"]) -> MLP:
     """A preference-conditioned actor at a fixed preference, in the shape of a policy.
 

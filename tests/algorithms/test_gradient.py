@@ -10,10 +10,10 @@ import pytest
 
 import moqd
 from moqd.algorithms import ALGORITHMS, Algorithm
-from moqd.algorithms.gradient import no_experience, recall, remember
+from moqd.algorithms.gradient import critic_for_variation, no_experience, recall, remember
 from moqd.experiment.loop import Loop
 from moqd.networks import Policy, apply_policy
-from moqd.rl.td3 import act
+from moqd.rl.td3 import act, value
 from moqd.types import Evaluation, Source, Transition
 from tests.algorithms.test_algorithms import LEARNERS, small
 from tests.walk import LENGTH, walk
@@ -231,7 +231,7 @@ def test_scaling_rewards_does_not_change_which_episode_is_better(center, rng):
         jnp.zeros((8, 2)), jnp.zeros((8, 1)), jnp.ones(8, bool), jax.tree.map(jnp.asarray, transitions)
     )
     policy = Policy(num_obs=1, num_actions=1, hidden_sizes=(4,), apply=apply_policy)
-    experience = remember(no_experience(policy, 2, config), evaluation)
+    experience = remember(no_experience(policy, 2, config), evaluation, config)
     steps = recall(jax.random.key(0), experience, config)
     learned = np.zeros((64, 2))
     learned[np.asarray(steps.obs[0, :, 0], int)] = steps.reward[0]
@@ -244,6 +244,22 @@ def test_scaling_rewards_does_not_change_which_episode_is_better(center, rng):
     mean = reward[transitions.valid].mean(axis=0) if center else np.zeros(2)
     expected = ((reward - mean) / scale * weight).sum(axis=1)
     np.testing.assert_allclose(learned_return[:, 1], expected[:, 1], rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("standardise_obs", [True, False])
+def test_what_critics_see_is_standardised_by_all_that_was_observed(standardise_obs):
+    task = walk()
+    algorithm = small("mome-p2c", task, standardise_obs=standardise_obs)
+    state, offspring = algorithm.init(jax.random.key(0))
+    evaluation = task.evaluate(jax.random.key(1), offspring.genotype)
+    experience = remember(state.experience, evaluation, algorithm.config)
+    happened = np.asarray(evaluation.transitions.obs[evaluation.transitions.valid])
+    obs = happened[:50]
+    action, preference = jnp.zeros((50, task.policy.num_actions)), jnp.tile(jnp.array([0.3, 0.7]), (50, 1))
+    seen = (obs - happened.mean(axis=0)) / happened.std(axis=0) if standardise_obs else obs
+    folded = jax.tree.map(lambda leaf: leaf[None], critic_for_variation(state.agent, experience))
+    found = value(folded, jnp.asarray(obs), action, preference)[0]
+    np.testing.assert_allclose(found, value(state.agent.critics, jnp.asarray(seen), action, preference)[0], atol=1e-4)
 
 
 def test_failed_evaluations_are_not_learned_from():

@@ -11,6 +11,7 @@ import pytest
 from moqd import preferences
 from moqd.networks import Policy, apply_policy
 from moqd.rl.buffer import Steps
+from moqd.rl.reward_stats import no_stats, standardise, update
 from moqd.rl.td3 import Agent, TD3Config, act, init_agent, train, value
 
 CONFIG = TD3Config(critic_hidden_sizes=(64, 64), critic_learning_rate=1e-3, actor_learning_rate=1e-3, discount=0.9)
@@ -123,6 +124,29 @@ def test_one_step_is_the_definition_in_numpy(rng):
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), getattr(after, f"target_{name}"), expected
         )
+
+
+def test_critics_see_standardised_observations_and_the_actor_those_that_are(rng):
+    """An actor that sees nothing (its kernels are 0) leaves only the critics' view, which can be given beforehand."""
+    agent = init_agent(jax.random.key(3), PROBE, 2, CONFIG, conditioned=True)
+    blind = tuple(layer._replace(kernel=jnp.zeros_like(layer.kernel)) for layer in agent.actor)
+    agent = agent._replace(actor=blind, target_actor=jax.tree.map(jnp.array, blind))
+    obs, next_obs = rng.normal([2.0, 0.0], [0.1, 5.0], (2, 20, 32, 2)).astype(np.float32)
+    action, reward = rng.uniform(-1, 1, (20, 32, 1)), rng.normal(size=(20, 32, 2))
+    terminated = rng.random((20, 32)) < 0.3
+    steps = Steps(*(jnp.asarray(a, jnp.float32) for a in (obs, action, reward, next_obs)), jnp.asarray(terminated))
+    stats = update(no_stats(2), steps.obs, jnp.ones((20, 32), bool))
+    beforehand = steps._replace(obs=standardise(stats, steps.obs), next_obs=standardise(stats, steps.next_obs))
+    learn = jax.jit(lambda agent, steps, stats: train(jax.random.key(0), agent, steps, CONFIG, stats))
+    ours, losses = learn(agent, steps, stats)
+    expected, expected_losses = learn(agent, beforehand, no_stats(2))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4), ours, expected)
+    np.testing.assert_allclose(jnp.stack(losses), jnp.stack(expected_losses), rtol=1e-3)
+    # One that sees is given what is, so that it matters to it whether that was standardised.
+    seeing = init_agent(jax.random.key(3), PROBE, 2, CONFIG, conditioned=True)
+    _, losses = learn(seeing, steps, stats)
+    _, others = learn(seeing, beforehand, no_stats(2))
+    assert abs(losses.actor - others.actor) > 1e-3
 
 
 @pytest.mark.parametrize(("delay", "num_steps", "actor_steps"), [(1, 5, 5), (2, 5, 3), (2, 6, 3), (3, 1, 1)])

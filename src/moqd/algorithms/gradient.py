@@ -15,10 +15,10 @@ import jax.numpy as jnp
 from moqd.algorithms.algorithm import select_or_random, vary_by_line
 from moqd.archive import Archive, Parents, add, add_uniform, select_crowding, select_uniform
 from moqd.errors import InputError
-from moqd.networks import Policy
+from moqd.networks import MLP, Policy, fold_standardisation
 from moqd.rl.buffer import Buffer, Steps, capacity_of, empty_buffer, insert, sample, sample_obs
-from moqd.rl.reward_stats import RewardStats, no_rewards, standardise, update
-from moqd.rl.td3 import Losses, TD3Config
+from moqd.rl.reward_stats import RunningStats, no_stats, standardise, update
+from moqd.rl.td3 import Agent, Losses, TD3Config
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Key, Offspring
 
@@ -39,6 +39,8 @@ class GradientConfig(TD3Config):
     """Most transitions in the replay buffer; beyond, the oldest go."""
     center_rewards: bool = True
     """Whether standardised rewards have their mean subtracted (a fall is then worth the rewards that it forgoes)."""
+    standardise_obs: bool = True
+    """Whether the critics see observations standardised, as rewards are (policies and actor see them as they are)."""
     crowding: bool = True
     """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
     num_cells: int = 128
@@ -55,7 +57,8 @@ class Experience(NamedTuple):
     """All that was seen of the environment and is learned from."""
 
     buffer: Buffer
-    reward_stats: RewardStats
+    reward_stats: RunningStats
+    obs_stats: RunningStats
 
 
 def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
@@ -74,10 +77,10 @@ def no_experience(policy: Policy, num_objectives: int, config: GradientConfig) -
     buffer = empty_buffer(
         config.buffer_size, num_obs=policy.num_obs, num_actions=policy.num_actions, num_objectives=num_objectives
     )
-    return Experience(buffer, no_rewards(num_objectives))
+    return Experience(buffer, no_stats(num_objectives), no_stats(policy.num_obs))
 
 
-def remember(experience: Experience, evaluation: Evaluation) -> Experience:
+def remember(experience: Experience, evaluation: Evaluation, config: GradientConfig) -> Experience:
     """With the steps of a batch that happened; those of failed evaluations are not to be learned from."""
     transitions = evaluation.transitions
     assert transitions is not None
@@ -85,9 +88,13 @@ def remember(experience: Experience, evaluation: Evaluation) -> Experience:
     transitions = transitions._replace(
         valid=transitions.valid & jnp.repeat(evaluation.valid, num_episodes)[:, None],
     )
+    obs_stats = experience.obs_stats
+    if config.standardise_obs:
+        obs_stats = update(obs_stats, transitions.obs, transitions.valid)
     return Experience(
         buffer=insert(experience.buffer, transitions),
         reward_stats=update(experience.reward_stats, transitions.reward, transitions.valid),
+        obs_stats=obs_stats,
     )
 
 
@@ -102,6 +109,12 @@ def recall(key: Key, experience: Experience, config: GradientConfig) -> Steps:
     scaled = partial(standardise, experience.reward_stats, center=config.center_rewards)
     no_more = jnp.minimum(scaled(jnp.zeros_like(steps.reward)), 0) * config.discount / (1 - config.discount)
     return steps._replace(reward=scaled(steps.reward) + jnp.where(steps.terminated[..., None], no_more, 0))
+
+
+@jax.jit
+def critic_for_variation(agent: Agent, experience: Experience) -> MLP:
+    """The agent's first critic, such that it takes observations as they are."""
+    return fold_standardisation(agent.first_critic, experience.obs_stats.mean, experience.obs_stats.scale)
 
 
 def learning_metrics(losses: Losses, experience: Experience) -> dict[str, jax.Array]:

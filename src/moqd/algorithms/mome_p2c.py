@@ -24,6 +24,7 @@ from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, rand
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
+    critic_for_variation,
     learning_metrics,
     no_experience,
     parts,
@@ -95,7 +96,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
             parents = select(key_pg, state.archive, config.pg_batch)
             preference = sample_pg_preference(key_preference, parents)
             obs = recall_obs(key_obs, state.experience.buffer)
-            critic = state.agent.first_critic
+            critic = critic_for_variation(state.agent, state.experience)
             genotype = improve(parents.genotype, preference, critic, obs, learning_rate=config.policy_learning_rate)
             offspring.append(offspring_of(Source.PG, genotype, preference))
         if config.ga_batch:  # Iso+LineDD variation
@@ -106,8 +107,9 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
 
     def tell(key: Key, state: MomeP2CState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeP2CState, Info]:
         key_recall, key_train, key_add = jax.random.split(key, 3)
-        experience = remember(state.experience, evaluation)
-        agent, losses = train(key_train, state.agent, recall(key_recall, experience, config), config)
+        experience = remember(state.experience, evaluation, config)
+        minibatches = recall(key_recall, experience, config)
+        agent, losses = train(key_train, state.agent, minibatches, config, experience.obs_stats)
         archive, added = add(key_add, state.archive, offspring, evaluation)
         state = MomeP2CState(archive, agent, experience)
         return state, Info(added, offspring.source, learning_metrics(losses, experience))

@@ -25,6 +25,7 @@ from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, rand
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
+    critic_for_variation,
     learning_metrics,
     no_experience,
     parts,
@@ -90,7 +91,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         genotype = improve(
             parents.genotype,
             jnp.ones((num_parents, 1)),  # of the only value that this critic has
-            agent.first_critic,
+            critic_for_variation(agent, state.experience),
             recall_obs(key_obs, state.experience.buffer),
             learning_rate=config.policy_learning_rate,
         )
@@ -110,11 +111,11 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         key_recall, key_train = jax.random.split(key)
         steps: Steps = recall(key_recall, experience, config)
         own = jax.lax.dynamic_slice_in_dim(steps.reward, objective, 1, axis=-1)
-        return train(key_train, agent, steps._replace(reward=own), config)
+        return train(key_train, agent, steps._replace(reward=own), config, experience.obs_stats)
 
     def tell(key: Key, state: MomePgxState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomePgxState, Info]:
         key_train, key_add = jax.random.split(key)
-        experience = remember(state.experience, evaluation)
+        experience = remember(state.experience, evaluation, config)
         keys, objectives = jax.random.split(key_train, num_objectives), jnp.arange(num_objectives)
         agents, losses = jax.vmap(train_one, in_axes=(0, 0, None, 0))(keys, state.agents, experience, objectives)
         archive, added = add(key_add, state.archive, offspring, evaluation)

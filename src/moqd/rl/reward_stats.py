@@ -1,5 +1,7 @@
 """Running mean and variance of each objective's reward, so that preferences weigh objectives of equal scale.
 
+Those of the observations are kept in the same way, for the critics.
+
 Batches are merged as by Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for computing sample
 variances" (1979), in shares instead of sums, which stay small however many steps are seen.
 """
@@ -10,30 +12,36 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 
-class RewardStats(NamedTuple):
+class RunningStats(NamedTuple):
     """Of all steps that ever happened."""
 
     number: Float[Array, ""]
-    mean: Float[Array, "objectives"]
-    variance: Float[Array, "objectives"]
+    mean: Float[Array, "numbers"]
+    variance: Float[Array, "numbers"]
+
+    @property
+    def scale(self) -> Float[Array, "numbers"]:
+        """The standard deviation; 1 for what never varied."""
+        return jnp.where(self.variance > 0, jnp.sqrt(self.variance), 1)
 
 
-def no_rewards(num_objectives: int) -> RewardStats:
-    return RewardStats(jnp.zeros((), jnp.float32), jnp.zeros(num_objectives), jnp.zeros(num_objectives))
+def no_stats(size: int) -> RunningStats:
+    """Of so many numbers, of which none was seen: to standardise by these changes nothing."""
+    return RunningStats(jnp.zeros((), jnp.float32), jnp.zeros(size), jnp.zeros(size))
 
 
 def update(
-    stats: RewardStats, reward: Float[Array, "batch time objectives"], valid: Bool[Array, "batch time"]
-) -> RewardStats:
-    """With the rewards of the steps that happened."""
+    stats: RunningStats, values: Float[Array, "batch time numbers"], valid: Bool[Array, "batch time"]
+) -> RunningStats:
+    """With those of the steps that happened."""
     happened = valid[..., None]
     new = jnp.sum(valid, dtype=jnp.float32)
-    mean = jnp.sum(reward, axis=(0, 1), where=happened) / jnp.maximum(new, 1)
-    variance = jnp.sum((reward - mean[None, None]) ** 2, axis=(0, 1), where=happened) / jnp.maximum(new, 1)
+    mean = jnp.sum(values, axis=(0, 1), where=happened) / jnp.maximum(new, 1)
+    variance = jnp.sum((values - mean[None, None]) ** 2, axis=(0, 1), where=happened) / jnp.maximum(new, 1)
     number = stats.number + new
     share = new / jnp.maximum(number, 1)
     shift = mean - stats.mean
-    return RewardStats(
+    return RunningStats(
         number=number,
         mean=stats.mean + share * shift,
         variance=(1 - share) * stats.variance + share * variance + share * (1 - share) * shift**2,
@@ -41,9 +49,8 @@ def update(
 
 
 def standardise(
-    stats: RewardStats, reward: Float[Array, "*rows objectives"], *, center: bool = True
-) -> Float[Array, "*rows objectives"]:
-    """Rewards of variance 1, and of mean 0 if they are centred; an objective that never varied keeps its scale."""
-    scale = jnp.where(stats.variance > 0, jnp.sqrt(stats.variance), 1)
+    stats: RunningStats, values: Float[Array, "*rows numbers"], *, center: bool = True
+) -> Float[Array, "*rows numbers"]:
+    """Of variance 1, and of mean 0 if they are centred; what never varied keeps its scale."""
     shift = stats.mean if center else jnp.zeros_like(stats.mean)
-    return (reward - jnp.broadcast_to(shift, reward.shape)) / jnp.broadcast_to(scale, reward.shape)
+    return (values - jnp.broadcast_to(shift, values.shape)) / jnp.broadcast_to(stats.scale, values.shape)
