@@ -6,6 +6,7 @@ preference and whose critics have one value is the usual TD3; its preference is 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -14,9 +15,9 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from moqd import preferences
-from moqd.networks import MLP, Policy, apply_mlp, apply_policy, descend, fold_standardisation, init_mlp
+from moqd.networks import MLP, Policy, apply_mlp, apply_policy, descend, init_mlp
 from moqd.rl.buffer import Steps
-from moqd.rl.reward_stats import RunningStats, no_stats
+from moqd.rl.reward_stats import RunningStats, no_stats, standardise
 from moqd.types import Key, Preference
 
 
@@ -110,21 +111,18 @@ def train(
     Rewards are as they are to be learned, that is standardised. Each transition gets a preference of its own, uniform
     on the simplex. The critics see observations standardised by `obs_stats`; the actor sees them as they are.
     """
-    stats = no_stats(minibatches.obs.shape[-1]) if obs_stats is None else obs_stats
+    seen = partial(standardise, no_stats(minibatches.obs.shape[-1]) if obs_stats is None else obs_stats)
     actor_optimiser, critic_optimiser = _optimisers(config)
-
-    def seeing(critics: MLP) -> MLP:
-        return jax.vmap(lambda critic: fold_standardisation(critic, stats.mean, stats.scale))(critics)
 
     def critic_step(agent: Agent, steps: Steps, preference: Preference, noise: Array) -> tuple[Agent, Array, Array]:
         next_action = jnp.clip(act(agent.target_actor, steps.next_obs, preference) + noise, -1, 1)
-        next_value = jnp.min(value(seeing(agent.target_critics), steps.next_obs, next_action, preference), axis=0)
+        next_value = jnp.min(value(agent.target_critics, seen(steps.next_obs), next_action, preference), axis=0)
         # A fall ends all that could follow; a time limit does not.
         future = jnp.where(steps.terminated, 0, config.discount * next_value)
         target = jnp.sum(preference * steps.reward, axis=-1) + future
 
         def loss_of(critics: MLP) -> tuple[Array, Array]:
-            predicted = value(seeing(critics), steps.obs, steps.action, preference)
+            predicted = value(critics, seen(steps.obs), steps.action, preference)
             error = predicted - target[None]
             return jnp.sum(jnp.mean(error**2, axis=1)), jnp.mean(predicted[0])
 
@@ -138,10 +136,10 @@ def train(
         return moved, loss, mean_q
 
     def actor_step(agent: Agent, steps: Steps, preference: Preference) -> tuple[Agent, Array]:
-        critic = seeing(jax.tree.map(lambda leaf: leaf[:1], agent.critics))
+        critic = jax.tree.map(lambda leaf: leaf[:1], agent.critics)
 
         def loss_of(actor: MLP) -> Array:
-            return -jnp.mean(value(critic, steps.obs, act(actor, steps.obs, preference), preference))
+            return -jnp.mean(value(critic, seen(steps.obs), act(actor, steps.obs, preference), preference))
 
         loss, gradient = jax.value_and_grad(loss_of)(agent.actor)
         actor, optimiser_state = descend(actor_optimiser, gradient, agent.actor_optimiser, agent.actor)
