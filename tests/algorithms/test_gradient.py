@@ -209,41 +209,35 @@ def test_training_that_diverges_stops_the_run_and_keeps_the_archive(tmp_path):
 
 
 @pytest.mark.parametrize("center", [True, False])
-def test_scaling_rewards_does_not_change_which_episode_is_better(center, rng):
-    """Returns of episodes that end by a fall, after 1 to 8 steps, are those of the task, scaled and shifted alike.
-
-    So it is for the first objective, which earns; in the second, a cost, centred returns are only those of the steps.
-    """
+def test_old_rewards_too_are_recalled_by_the_newest_statistics(center, rng):
     config = ALGORITHMS["mome-p2c"].config
-    config = replace(config, buffer_size=100, minibatch=1000, critic_steps=1, discount=0.9, center_rewards=center)
+    config = replace(config, buffer_size=100, minibatch=1000, critic_steps=1, center_rewards=center)
     length, time = np.arange(1, 9), np.arange(8)
-    reward = rng.normal([3, -0.1], [1, 0.02], (8, 8, 2)).astype(np.float32)
     number = np.arange(64, dtype=np.float32).reshape(8, 8, 1)
-    transitions = Transition(
-        obs=number,
-        action=number,
-        reward=reward,
-        next_obs=number,
-        terminated=time == length[:, None] - 1,
-        valid=time < length[:, None],
-    )
-    evaluation = Evaluation(
-        jnp.zeros((8, 2)), jnp.zeros((8, 1)), jnp.ones(8, bool), jax.tree.map(jnp.asarray, transitions)
-    )
     policy = Policy(num_obs=1, num_actions=1, hidden_sizes=(4,), apply=apply_policy)
-    experience = remember(no_experience(policy, 2, config), evaluation, config)
-    steps = recall(jax.random.key(0), experience, config)
-    learned = np.zeros((64, 2))
-    learned[np.asarray(steps.obs[0, :, 0], int)] = steps.reward[0]
+    experience, happened = no_experience(policy, 2, config), {}
+    for batch, (mean, spread) in enumerate((([3, -0.1], [1, 0.02]), ([50, 4], [9, 0.5]))):
+        transitions = Transition(
+            obs=number + 64 * batch,
+            action=number,
+            reward=rng.normal(mean, spread, (8, 8, 2)).astype(np.float32),
+            next_obs=number,
+            terminated=time == length[:, None] - 1,
+            valid=time < length[:, None],
+        )
+        evaluation = Evaluation(
+            jnp.zeros((8, 2)), jnp.zeros((8, 1)), jnp.ones(8, bool), jax.tree.map(jnp.asarray, transitions)
+        )
+        experience = remember(experience, evaluation, config)
+        valid = transitions.valid
+        happened |= dict(zip(transitions.obs[valid][:, 0], transitions.reward[valid], strict=True))
 
-    weight = np.where(transitions.valid, 0.9**time, 0)[..., None]
-    task_return, learned_return = ((r * weight).sum(axis=1) for r in (reward, learned.reshape(8, 8, 2)))
-    scale = reward[transitions.valid].std(axis=0)
-    shift = learned_return - task_return / scale
-    np.testing.assert_allclose(shift[:, 0], shift[0, 0], atol=1e-3 * np.abs(task_return / scale).max())
-    mean = reward[transitions.valid].mean(axis=0) if center else np.zeros(2)
-    expected = ((reward - mean) / scale * weight).sum(axis=1)
-    np.testing.assert_allclose(learned_return[:, 1], expected[:, 1], rtol=1e-3, atol=1e-2)
+    every = np.array(list(happened.values()))
+    shift = every.mean(axis=0) if center else 0
+    steps = recall(jax.random.key(0), experience, config)
+    expected = [(happened[float(obs)] - shift) / every.std(axis=0) for obs in steps.obs[0, :, 0]]
+    np.testing.assert_allclose(steps.reward[0], expected, rtol=1e-4, atol=1e-4)
+    assert len(np.unique(steps.obs)) == len(happened) == 72
 
 
 @pytest.mark.parametrize("standardise_obs", [True, False])
@@ -293,7 +287,6 @@ def test_failed_evaluations_are_not_learned_from():
         ),
         ("mome-p2c", {"center_rewards": 1}, "center_rewards is 1; give True or False"),
         ("mome-pgx", {"pg_batch": 1}, "pg_batch is 1, but each of the 2 objectives needs a share"),
-        ("mome-p2c", {"discount": 1.0}, "discount is 1.0; give a number below 1"),
         ("pga-me", {"elite_cells": 0}, "elite_cells is 0; give a whole number of at least 1"),
     ],
 )

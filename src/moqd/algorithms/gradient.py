@@ -37,8 +37,8 @@ class GradientConfig(TD3Config):
     """Adam's step size for these."""
     buffer_size: int = 1_000_000
     """Most transitions in the replay buffer; beyond, the oldest go."""
-    center_rewards: bool = True
-    """Whether standardised rewards have their mean subtracted (a fall is then worth the rewards that it forgoes)."""
+    center_rewards: bool = False
+    """Whether rewards, which are divided by their standard deviation, have their mean subtracted too."""
     standardise_obs: bool = True
     """Whether the critics see observations standardised, as rewards are (policies and actor see them as they are)."""
     crowding: bool = True
@@ -61,15 +61,13 @@ class Experience(NamedTuple):
     obs_stats: RunningStats
 
 
-def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
+def policy_of(name: str, task: Task) -> Policy:
     """What the task's policies are; without any there is nothing to take a policy gradient of."""
     if task.policy is None:
         raise InputError(
             f"algorithm {name!r} improves policies by their gradient, but the solutions of task {task.name!r} are no "
             "policies; use 'mome' for it, or a task such as 'hopper-2'."
         )
-    if config.discount >= 1:
-        raise InputError(f"discount is {config.discount}; give a number below 1.")
     return task.policy
 
 
@@ -99,16 +97,9 @@ def remember(experience: Experience, evaluation: Evaluation, config: GradientCon
 
 
 def recall(key: Key, experience: Experience, config: GradientConfig) -> Steps:
-    """The minibatches of one training, with rewards standardised by the newest statistics.
-
-    After a fall there is no reward, ever. That is 0 in the units of the task; once the mean has been subtracted it is
-    less, and must be charged, or falling would be worth as much as going on like the average. Costs that a fall saves
-    are not credited, or robots would learn to fall.
-    """
+    """The minibatches of one training, with rewards standardised by the newest statistics."""
     steps = sample(key, experience.buffer, (config.critic_steps, config.minibatch))
-    scaled = partial(standardise, experience.reward_stats, center=config.center_rewards)
-    no_more = jnp.minimum(scaled(jnp.zeros_like(steps.reward)), 0) * config.discount / (1 - config.discount)
-    return steps._replace(reward=scaled(steps.reward) + jnp.where(steps.terminated[..., None], no_more, 0))
+    return steps._replace(reward=standardise(experience.reward_stats, steps.reward, center=config.center_rewards))
 
 
 @jax.jit
