@@ -153,9 +153,12 @@ class Loop:
 
     def _ask_in_parts(self, iteration: Int[Array, ""], state: Any) -> Offspring:
         key = self._key(iteration, Purpose.ASK)
+        compiles = iteration < 2
+        if compiles:
+            release_memory()
         # Always on the same device, that for which `tell` is compiled.
         offspring = on_one(self._init_offspring(key) if iteration == 0 else self._algorithm.ask(key, state))
-        if iteration < 2:  # which compiled something
+        if compiles:
             release_memory()
         return offspring
 
