@@ -34,10 +34,15 @@ def task_for(name: str) -> moqd.Task:
     return walk() if name in LEARNERS else moqd.make_task("rastrigin-2")
 
 
-MANY = [pytest.param(name, marks=pytest.mark.slow) for name in ALGORITHMS if name.startswith("mome-p2c-")]
+def quick(names, *, except_for):
+    """Those named last only in the long tests: they are made of the same parts, and each is a minute to compile."""
+    return [pytest.param(name, marks=pytest.mark.slow if name in except_for else ()) for name in names]
 
 
-@pytest.mark.parametrize("name", [*(name for name in ALGORITHMS if not name.startswith("mome-p2c-")), *MANY])
+RELATED = ["mome-pgx", "pga-me-128", *(name for name in ALGORITHMS if name.startswith("mome-p2c-"))]
+
+
+@pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=RELATED))
 def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     task = walk(3) if name in LEARNERS else moqd.make_task("dtlz2-5")
     algorithm = small(name, task)
@@ -64,7 +69,7 @@ def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     assert algorithm.uses_devices or ask._cache_size() == 1
 
 
-@pytest.mark.parametrize("name", [*OTHERS, "mome-p2c", "mome-pgx", "pga-me"])
+@pytest.mark.parametrize("name", quick([*OTHERS, "mome-p2c", "mome-pgx", "pga-me"], except_for=["pga-me"]))
 def test_an_algorithm_improves_and_repeats_itself(name):
     task = task_for(name)
     one, other = (moqd.run(small(name, task), task, iterations=30, seed=3) for _ in range(2))

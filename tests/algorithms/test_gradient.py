@@ -155,7 +155,9 @@ def test_p2c_actor_learns_every_trade_off():
     assert still < between < fast
 
 
-@pytest.mark.parametrize(("name", "cells"), [("pga-me", 8 * 4), ("pga-me-128", 128)])
+@pytest.mark.parametrize(
+    ("name", "cells"), [("pga-me", 8 * 4), pytest.param("pga-me-128", 128, marks=pytest.mark.slow)]
+)
 def test_pga_me_keeps_the_best_sum_of_every_cell(name, cells):
     task = walk(3)
     algorithm = small(name, task)

@@ -24,6 +24,9 @@ from moqd.types import Evaluation, Genotype, Key, Offspring, Source
 FAILED_BATCHES = 3
 """A run in which every evaluation of so many first batches failed stops."""
 
+LARGE = 2**26
+"""Bytes of archive and buffer from which on a run takes care of its memory."""
+
 
 class Purpose(IntEnum):
     """What a key is for: every key is a function of (seed, iteration, purpose)."""
@@ -73,7 +76,9 @@ class Loop:
         self._program = self._evaluation_program()
         self._tell: Any = jax.jit(self._tell_and_count, donate_argnums=1)
         self._fused = jax.jit(self._iterate, donate_argnums=2)
-        self.batch = jax.eval_shape(algorithm.init, self._root)[1].source.shape[0]
+        self._state, self._offspring = jax.eval_shape(algorithm.init, self._root)
+        self._large = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self._state)) >= LARGE
+        self.batch = self._offspring.source.shape[0]
 
     @property
     def archive(self) -> Archive:
@@ -135,14 +140,14 @@ class Loop:
 
     def _compile_ahead(self) -> None:
         """Before archive and replay buffer are there, because compiling takes as much memory, for a while."""
-        state, offspring = jax.eval_shape(self._algorithm.init, self._root)
+        offspring = self._offspring
         shapes = shapes_on_all if self._task.uses_devices else shapes_on_one
         evaluate = self._program.lower(*shapes((self._root, offspring.genotype)))
         self._program = evaluate.compile()
-        release_memory()
-        carry = Carry(state, self._no_progress())
+        self._tidy()
+        carry = Carry(self._state, self._no_progress())
         self._tell = self._tell.lower(*shapes_on_one((self._root, carry, offspring, evaluate.out_info))).compile()
-        release_memory()
+        self._tidy()
 
     def _ask_or_init(self, iteration: Int[Array, ""], state: Any) -> Offspring:
         """Iteration 0 is the first, random batch; as a branch, so that no second program is compiled for it."""
@@ -153,14 +158,18 @@ class Loop:
 
     def _ask_in_parts(self, iteration: Int[Array, ""], state: Any) -> Offspring:
         key = self._key(iteration, Purpose.ASK)
-        compiles = iteration < 2
-        if compiles:
-            release_memory()
+        if iteration < 2:
+            self._tidy()
         # Always on the same device, that for which `tell` is compiled.
         offspring = on_one(self._init_offspring(key) if iteration == 0 else self._algorithm.ask(key, state))
-        if compiles:
-            release_memory()
+        if iteration < 2:  # which compiled something
+            self._tidy()
         return offspring
+
+    def _tidy(self) -> None:
+        """Where memory matters: in a small run the time would be felt sooner."""
+        if self._large:
+            release_memory()
 
     def _key(self, iteration: Int[Array, ""], purpose: Purpose) -> Key:
         return jax.random.fold_in(jax.random.fold_in(self._root, iteration), int(purpose))
