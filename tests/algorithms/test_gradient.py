@@ -11,6 +11,7 @@ import pytest
 import moqd
 from moqd.algorithms import ALGORITHMS, Algorithm
 from moqd.algorithms.gradient import critic_for_variation, no_experience, recall, remember
+from moqd.devices import on_one
 from moqd.experiment.loop import Loop
 from moqd.networks import Policy, apply_policy
 from moqd.rl.td3 import act, value
@@ -161,18 +162,18 @@ def test_p2c_actor_learns_every_trade_off():
 def test_pga_me_keeps_the_best_sum_of_every_cell(name, cells):
     task = walk(3)
     algorithm = small(name, task)
-    state, offspring = jax.jit(algorithm.init)(jax.random.key(0))
+    state, offspring = on_one(jax.jit(algorithm.init)(jax.random.key(0)))
     assert state.active.archive.valid.shape == (cells, 1)
     assert state.archive.valid.shape == (8, 4)
     tell, evaluate, best = jax.jit(algorithm.tell), jax.jit(task.evaluate), {}
     for i in range(6):
-        evaluation = evaluate(jax.random.key(i), offspring.genotype)
+        evaluation = on_one(evaluate(jax.random.key(i), offspring.genotype))
         state, _ = tell(jax.random.key(i), state, offspring, evaluation)
         centroid = np.asarray(state.active.archive.centroid)
         for fitness, feature in zip(np.asarray(evaluation.fitness), np.asarray(evaluation.feature), strict=True):
             cell = int(np.argmin(np.abs(centroid - feature).sum(axis=1)))
             best[cell] = max(best.get(cell, -np.inf), fitness.sum())
-        offspring = algorithm.ask(jax.random.key(i), state)
+        offspring = on_one(algorithm.ask(jax.random.key(i), state))
         assert np.bincount(offspring.source, minlength=4).tolist() == [0, 6, 5, 1]
     elites = state.active.archive
     assert np.flatnonzero(elites.valid[:, 0]).tolist() == sorted(best)
