@@ -21,6 +21,12 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".pytest_cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Short tests mostly compile, so they do without XLA's costly optimisations; the long ones run what users run."""
+    jax.config.update("jax_disable_most_optimizations", config.option.markexpr == "not slow")
+
+
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 settings.load_profile("fixed")
 
