@@ -290,6 +290,7 @@ def test_failed_evaluations_are_not_learned_from():
         ),
         ("mome-p2c", {"center_rewards": 1}, "center_rewards is 1; give True or False"),
         ("mome-pgx", {"pg_batch": 1}, "pg_batch is 1, but each of the 2 objectives needs a share"),
+        ("mome-p2c", {"discount": 1.0}, "discount is 1.0; give a number below 1"),
         ("pga-me", {"elite_cells": 0}, "elite_cells is 0; give a whole number of at least 1"),
     ],
 )

@@ -61,13 +61,15 @@ class Experience(NamedTuple):
     obs_stats: RunningStats
 
 
-def policy_of(name: str, task: Task) -> Policy:
+def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
     """What the task's policies are; without any there is nothing to take a policy gradient of."""
     if task.policy is None:
         raise InputError(
             f"algorithm {name!r} improves policies by their gradient, but the solutions of task {task.name!r} are no "
             "policies; use 'mome' for it, or a task such as 'hopper-2'."
         )
+    if config.discount >= 1:
+        raise InputError(f"discount is {config.discount}; give a number below 1, or values would not stay finite.")
     return task.policy
 
 

@@ -62,7 +62,7 @@ class MomeP2CState(NamedTuple):
 
 
 def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
-    policy, num_objectives = policy_of(name, task), task.num_objectives
+    policy, num_objectives = policy_of(name, task, config), task.num_objectives
     select, vary, recall_obs, add = parts(config, task)
     batch = config.pg_batch + config.ga_batch + config.actor_batch
     _check(config, batch, num_objectives)

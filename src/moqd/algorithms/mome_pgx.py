@@ -59,7 +59,7 @@ class MomePgxState(NamedTuple):
 
 
 def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
-    policy, num_objectives = policy_of(name, task), task.num_objectives
+    policy, num_objectives = policy_of(name, task, config), task.num_objectives
     select, vary, recall_obs, add = parts(config, task)
     batch = config.pg_batch + config.ga_batch
     if config.pg_batch < num_objectives:
