@@ -1,6 +1,7 @@
 """The Algorithm contract, and the parts that every algorithm needs."""
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -57,11 +58,23 @@ def offspring_of(source: Source, genotype: Genotype, preference: Preference) -> 
     return Offspring(genotype, preference, jnp.full(preference.shape[0], source, jnp.int32))
 
 
+class Draw(IntEnum):
+    """What `init` draws: the first batch is the same for every algorithm, whatever else it draws."""
+
+    GENOTYPE = 0
+    AGENT = 1
+    PREFERENCE = 2
+
+
+def init_key(key: Key, draw: Draw) -> Key:
+    return jax.random.fold_in(key, int(draw))
+
+
 def random_offspring(key: Key, task: Task, batch: int) -> Offspring:
     """Random genotypes, with uniformly random preferences."""
-    key_genotype, key_preference = jax.random.split(key)
-    genotype = task.init_genotype(key_genotype, batch)
-    return offspring_of(Source.RANDOM, genotype, preferences.uniform(key_preference, batch, task.num_objectives))
+    genotype = task.init_genotype(init_key(key, Draw.GENOTYPE), batch)
+    preference = preferences.uniform(init_key(key, Draw.PREFERENCE), batch, task.num_objectives)
+    return offspring_of(Source.RANDOM, genotype, preference)
 
 
 def select_or_random(

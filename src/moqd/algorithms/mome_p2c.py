@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, get_args
 import jax
 
 from moqd import preferences
-from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring
+from moqd.algorithms.algorithm import Algorithm, Draw, archive_for, init_key, offspring_of, random_offspring
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
@@ -47,7 +47,7 @@ PgPreferences = Literal["uniform", "one-hot", "parent"]
 
 @dataclass(frozen=True, kw_only=True)
 class MomeP2CConfig(GradientConfig):
-    """Hyper-parameters of MOME-P2C, with the paper's values."""
+    """Hyper-parameters of MOME-P2C, with the paper's values (see docs/deviations.md for what it leaves open)."""
 
     actor_batch: int = field(default=64, metadata={"least": 0})
     """Offspring per iteration that are the actor at a preference: one-hot for each objective, the others uniform."""
@@ -81,11 +81,10 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         return offspring_of(Source.ACTOR, inject(actor, preference), preference)
 
     def init(key: Key) -> tuple[MomeP2CState, Offspring]:
-        offspring = random_offspring(key, task, batch)  # the same for every algorithm
-        key_agent = jax.random.fold_in(key, 1)
+        offspring = random_offspring(key, task, batch)
         return MomeP2CState(
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
-            agent=init_agent(key_agent, policy, num_objectives, config, conditioned=True),
+            agent=init_agent(init_key(key, Draw.AGENT), policy, num_objectives, config, conditioned=True),
             experience=no_experience(policy, num_objectives, config),
         ), offspring
 

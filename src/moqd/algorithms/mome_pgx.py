@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array
 
 from moqd import preferences
-from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring
+from moqd.algorithms.algorithm import Algorithm, Draw, archive_for, init_key, offspring_of, random_offspring
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
@@ -70,8 +70,8 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
     shares = np.bincount(preferences.shares(config.pg_batch, num_objectives))
 
     def init(key: Key) -> tuple[MomePgxState, Offspring]:
-        offspring = random_offspring(key, task, batch)  # the same for every algorithm
-        keys = jax.random.split(jax.random.fold_in(key, 1), num_objectives)
+        offspring = random_offspring(key, task, batch)
+        keys = jax.random.split(init_key(key, Draw.AGENT), num_objectives)
         return MomePgxState(
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agents=jax.vmap(lambda key: init_agent(key, policy, 1, config, conditioned=False))(keys),
