@@ -34,10 +34,16 @@ def update(
     stats: RunningStats, values: Float[Array, "batch time numbers"], valid: Bool[Array, "batch time"]
 ) -> RunningStats:
     """With those of the steps that happened."""
-    happened = valid[..., None]
     new = jnp.sum(valid, dtype=jnp.float32)
-    mean = jnp.sum(values, axis=(0, 1), where=happened) / jnp.maximum(new, 1)
-    variance = jnp.sum((values - mean[None, None]) ** 2, axis=(0, 1), where=happened) / jnp.maximum(new, 1)
+
+    def mean_of(values: Float[Array, "batch time numbers"]) -> Float[Array, "numbers"]:
+        return jnp.sum(values, axis=(0, 1), where=valid[..., None]) / jnp.maximum(new, 1)
+
+    # From one of the values on, so that of a number that never varies nothing is lost, and its variance is 0.
+    pivot = values.reshape(-1, values.shape[-1])[jnp.argmax(valid)]
+    beyond = values - pivot[None, None]
+    mean_beyond = mean_of(beyond)
+    mean, variance = pivot + mean_beyond, mean_of((beyond - mean_beyond[None, None]) ** 2)
     number = stats.number + new
     share = new / jnp.maximum(number, 1)
     shift = mean - stats.mean
