@@ -93,30 +93,44 @@ def numpy_mlp(network, x):
     return x @ last[0] + last[1]
 
 
-def test_one_step_is_the_definition_in_numpy(rng):
+@pytest.mark.parametrize("num_objectives", [1, 2])
+def test_one_step_is_the_definition_in_numpy(num_objectives, rng):
     """The loss of both critics, the mean value, the loss of the actor after the critics' step, and all targets."""
-    config = replace(CONFIG, policy_noise=0.0, tau=0.25)
-    agent = init_agent(jax.random.key(3), PROBE, 1, config, conditioned=False)
+    config, conditioned = replace(CONFIG, policy_noise=0.0, tau=0.25), num_objectives > 1
+    agent = init_agent(jax.random.key(3), PROBE, num_objectives, config, conditioned=conditioned)
     # Targets that differ from what is trained.
     agent = agent._replace(target_actor=jax.tree.map(lambda leaf: leaf + 0.1, agent.actor))
     agent = agent._replace(target_critics=jax.tree.map(lambda leaf: 0.9 * leaf + 0.01, agent.critics))
     obs, next_obs = rng.normal(size=(2, 1, 32, 2)).astype(np.float32)
-    action, reward = rng.uniform(-1, 1, (2, 1, 32, 1)).astype(np.float32)
+    action = rng.uniform(-1, 1, (1, 32, 1)).astype(np.float32)
+    reward = rng.uniform(-1, 1, (1, 32, num_objectives)).astype(np.float32)
     terminated = rng.random((1, 32)) < 0.3
+    # What each transition is trained for.
+    preference = np.asarray(preferences.uniform(jax.random.split(jax.random.key(0))[0], 32, num_objectives))
+    told = [preference] if conditioned else []
     steps = Steps(*map(jnp.asarray, (obs, action, reward, next_obs, terminated)))
     after, losses = train(jax.random.key(0), agent, steps, config)
 
-    def twins(critics, *inputs):
+    def vectors(critics, *inputs):
         each = [jax.tree.map(lambda leaf: leaf[i], critics) for i in range(2)]  # noqa: B023
-        return np.stack([numpy_mlp(critic, np.concatenate(inputs, axis=-1))[..., 0] for critic in each])
+        return np.stack([numpy_mlp(critic, np.concatenate([*inputs, *told], axis=-1)) for critic in each])
 
-    next_action = np.tanh(numpy_mlp(agent.target_actor, next_obs[0]))
-    future = 0.9 * twins(agent.target_critics, next_obs[0], next_action).min(axis=0)
-    target = reward[0, :, 0] + np.where(terminated[0], 0, future)
+    def twins(critics, *inputs):
+        return (vectors(critics, *inputs) * preference).sum(axis=-1)
+
+    def actions(actor, obs):
+        return np.tanh(numpy_mlp(actor, np.concatenate([obs, *told], axis=-1)))
+
+    following = next_obs[0], actions(agent.target_actor, next_obs[0])
+    least = twins(agent.target_critics, *following).min(axis=0)
+    if conditioned:  # The less of the two by each objective would be another target.
+        each = (vectors(agent.target_critics, *following).min(axis=0) * preference).sum(axis=-1)
+        assert (each < least - 1e-3).any()
+    target = (reward[0] * preference).sum(axis=-1) + np.where(terminated[0], 0, 0.9 * least)
     predicted = twins(agent.critics, obs[0], action[0])
     np.testing.assert_allclose(losses.critic, np.mean((predicted - target) ** 2, axis=1).sum(), rtol=1e-4)
     np.testing.assert_allclose(losses.mean_q, predicted[0].mean(), rtol=1e-4)
-    own = np.tanh(numpy_mlp(agent.actor, obs[0]))
+    own = actions(agent.actor, obs[0])
     np.testing.assert_allclose(losses.actor, -twins(after.critics, obs[0], own)[0].mean(), rtol=1e-4)
     for name in ("actor", "critics"):
         was, now = getattr(agent, f"target_{name}"), getattr(after, name)
@@ -179,6 +193,12 @@ def test_smoothing_noise_is_cut():
     _, losses = train(jax.random.key(0), agent, steps, config)
     # Noise this large is always cut: the target is 0.9 x 10 x (+-0.3), and both critics say 0.
     np.testing.assert_allclose(losses.critic, 2 * 2.7**2, rtol=1e-3)
+    # An action that cannot be larger is not made larger: the targets are 9 x 1 and 9 x 0.7, in halves.
+    *hidden, last = zero.target_actor
+    most = agent._replace(target_actor=(*hidden, last._replace(bias=jnp.full_like(last.bias, 100))))
+    steps = jax.tree.map(lambda column: jnp.repeat(column, 40, axis=1), steps)
+    _, losses = train(jax.random.key(0), most, steps, config)
+    np.testing.assert_allclose(losses.critic, 9**2 + 6.3**2, rtol=0.02)
 
 
 def test_losses_tell_when_a_parameter_is_not_finite():
