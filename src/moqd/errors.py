@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class InputError(ValueError):
@@ -13,7 +14,11 @@ class EvaluationError(RuntimeError):
 
 
 class DivergenceError(RuntimeError):
-    """Training gave numbers that are not finite, so a run cannot go on; what it has found is kept."""
+    """Training gave numbers that are not finite, so a run cannot go on; `archive` is what it has found."""
+
+    def __init__(self, message: str, archive: Any) -> None:
+        super().__init__(message)
+        self.archive = archive
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, of: str = "") -> InputError:

@@ -1,6 +1,6 @@
 """What is particular to the algorithms with policy gradients."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 
 import jax
@@ -10,14 +10,15 @@ import pytest
 
 import moqd
 from moqd.algorithms import ALGORITHMS, Algorithm
+from moqd.algorithms.algorithm import Draw, init_key
 from moqd.algorithms.gradient import critic_for_variation, no_experience, recall, remember
 from moqd.devices import on_one
 from moqd.experiment.loop import Loop
 from moqd.networks import Policy, apply_policy
 from moqd.rl.td3 import act, value
 from moqd.types import Evaluation, Source, Transition
-from tests.algorithms.test_algorithms import LEARNERS, small
-from tests.walk import LENGTH, walk
+from tests.algorithms.test_algorithms import small
+from tests.walk import LENGTH, Walk, walk
 
 PAPER = {
     "critic_steps": 300,
@@ -37,13 +38,32 @@ PAPER = {
     "front_length": 50,
     "iso_sigma": 0.005,
     "line_sigma": 0.05,
+    "ga_batch": 128,
+}
+OURS = {"center_rewards": False, "standardise_obs": True}  # docs/deviations.md
+OWN = {
+    "mome-p2c": {"pg_batch": 64, "actor_batch": 64, "pg_preferences": "uniform", "crowding": True},
+    "mome-pgx": {"pg_batch": 128, "crowding": True},
+    "pga-me": {"pg_batch": 128, "elite_cells": None},
+    "pga-me-128": {"pg_batch": 128, "elite_cells": 128},
 }
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", OWN)
 def test_defaults_are_the_paper_values(name):
-    config = asdict(ALGORITHMS[name].config)
-    assert {field: config[field] for field in PAPER} == PAPER
+    config, expected = asdict(ALGORITHMS[name].config), PAPER | OURS | OWN[name]
+    assert {field: config[field] for field in expected} == expected
+
+
+def test_what_an_agent_is_drawn_from_draws_nothing_else():
+    key = jax.random.key(0)
+    keys = [jax.random.key_data(init_key(key, draw)).tolist() for draw in Draw]
+    assert len(set(map(tuple, keys))) == len(Draw)
+    task = walk()
+    for name in ("mome-p2c", "mome"):
+        _, offspring = small(name, task).init(key)
+        first = task.init_genotype(init_key(key, Draw.GENOTYPE), 12)
+        jax.tree.map(np.testing.assert_array_equal, offspring.genotype, first)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +226,9 @@ def test_training_that_diverges_stops_the_run_and_keeps_the_archive(tmp_path):
     ):
         moqd.run(algorithm, task, iterations=20, out=tmp_path / "run")
     archive = moqd.load_run(tmp_path / "run", task=task).archive
+    with pytest.raises(moqd.DivergenceError) as raised:  # without a folder too, and in the first training
+        moqd.run(algorithm, task, iterations=0)
+    assert raised.value.archive.valid.any()
     assert archive.valid.any()
     for leaf in jax.tree.leaves(rows(archive.genotype, archive.valid)):
         assert np.isfinite(leaf).all()
@@ -270,6 +293,11 @@ def test_failed_evaluations_are_not_learned_from():
     assert after.experience.buffer.size == happened
     assert after.experience.reward_stats.number == happened
     assert (after.experience.buffer.steps.obs[:happened] == evaluation.transitions.obs[5, :happened]).all()
+    # Two episodes of each policy: those of the other policies go.
+    twice = jax.tree.map(lambda leaf: jnp.repeat(leaf, 2, axis=0), evaluation.transitions)
+    experience = remember(state.experience, failed._replace(transitions=twice), algorithm.config)
+    assert experience.buffer.size == 2 * happened
+    assert (experience.buffer.steps.obs[happened : 2 * happened] == evaluation.transitions.obs[5, :happened]).all()
     # Nothing at all to learn from is no reason to stop.
     nothing = evaluation._replace(valid=jnp.zeros(12, bool))
     after, info = jax.jit(algorithm.tell)(jax.random.key(2), state, offspring, nothing)
@@ -291,6 +319,8 @@ def test_failed_evaluations_are_not_learned_from():
         ("mome-p2c", {"center_rewards": 1}, "center_rewards is 1; give True or False"),
         ("mome-pgx", {"pg_batch": 1}, "pg_batch is 1, but each of the 2 objectives needs a share"),
         ("mome-p2c", {"discount": 1.0}, "discount is 1.0; give a number below 1"),
+        ("mome-p2c", {"tau": 1.5}, "tau is 1.5; give a number from 0 to 1"),
+        ("mome-p2c", {"critic_hidden_sizes": ()}, "critic_hidden_sizes is empty; give at least one"),
         ("pga-me", {"elite_cells": 0}, "elite_cells is 0; give a whole number of at least 1"),
     ],
 )
@@ -302,3 +332,33 @@ def test_bad_options_get_one_sentence(name, overrides, message):
 def test_solutions_without_a_gradient_get_one_sentence():
     with pytest.raises(moqd.InputError, match="are no policies; use 'mome' for it"):
         moqd.make_algorithm("mome-p2c", moqd.make_task("arm-2"))
+
+
+@dataclass(frozen=True, eq=False)
+class Spoiled(Walk):
+    """Every third walk of a batch meets a number that is none, of which its objectives know nothing."""
+
+    def evaluate(self, key, genotype):
+        evaluation = super().evaluate(key, genotype)
+        third = jnp.arange(evaluation.valid.shape[0]) % 3 == 0
+        transitions = evaluation.transitions
+        next_obs = jnp.where(third[:, None, None] & transitions.valid[..., None], jnp.nan, transitions.next_obs)
+        return evaluation._replace(transitions=transitions._replace(next_obs=next_obs))
+
+
+def test_a_walk_through_what_is_no_number_has_failed():
+    task = Spoiled(**{field.name: getattr(walk(), field.name) for field in fields(walk())})
+    run = moqd.run(small("mome-p2c", task), task, iterations=2)
+    assert run.metrics["failed_evaluations"].tolist()[-1] == 12
+    assert all(np.isfinite(column).all() for column in run.metrics.values())
+
+
+class Silent(Walk):
+    def evaluate(self, key, genotype):
+        return super().evaluate(key, genotype)._replace(transitions=None)
+
+
+def test_a_task_of_policies_without_transitions_is_told_what_is_missing():
+    task = Silent(**{field.name: getattr(walk(), field.name) for field in fields(walk())})
+    with pytest.raises(moqd.InputError, match="'mome-p2c' learns from transitions, but task 'walk' gave none"):
+        moqd.run(small("mome-p2c", task), task, iterations=1)

@@ -25,7 +25,10 @@ from moqd.types import Evaluation, Key, Offspring
 
 @dataclass(frozen=True, kw_only=True)
 class GradientConfig(TD3Config):
-    """Hyper-parameters that the algorithms with policy gradients share, with the paper's values."""
+    """Hyper-parameters that the algorithms with policy gradients share.
+
+    Their defaults are the paper's, but for `center_rewards` and `standardise_obs`: see docs/deviations.md.
+    """
 
     ga_batch: int = field(default=128, metadata={"least": 0})
     """Iso+LineDD offspring per iteration."""
@@ -70,6 +73,10 @@ def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
         )
     if config.discount >= 1:
         raise InputError(f"discount is {config.discount}; give a number below 1, or values would not stay finite.")
+    if config.tau > 1:
+        raise InputError(f"tau is {config.tau}; give a number from 0 to 1, a share of the way to what is trained.")
+    if not config.critic_hidden_sizes:
+        raise InputError("critic_hidden_sizes is empty; give at least one hidden layer, such as (256, 256).")
     return task.policy
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 from moqd.algorithms import Algorithm
 from moqd.archive import Archive
 from moqd.devices import compiled, on_all, on_one, release_memory, shapes_on_all, shapes_on_one
-from moqd.errors import DivergenceError, EvaluationError
+from moqd.errors import DivergenceError, EvaluationError, InputError
 from moqd.tasks import Task
 from moqd.tasks.task import validated
 from moqd.types import Evaluation, Genotype, Key, Offspring, Source
@@ -104,7 +104,7 @@ class Loop:
         added = jnp.zeros_like(self.carry.progress.added)
         self.carry = self.carry._replace(progress=self.carry.progress._replace(added=added))
         self._run_to(stop)
-        self._stop_if_diverged()
+        self.stop_if_diverged()
 
     def _run_to(self, stop: int) -> None:
         if self._task.traceable and not self._spread:
@@ -112,7 +112,7 @@ class Loop:
             self.iteration = stop
         while self.iteration < stop:
             if self.iteration >= 0:
-                self._stop_if_diverged()
+                self.stop_if_diverged()
             self.carry, self.metrics = self._step(jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
 
@@ -177,6 +177,11 @@ class Loop:
     def _tell_and_count(
         self, key: Key, carry: Carry, offspring: Offspring, evaluation: Evaluation
     ) -> tuple[Carry, Metrics]:
+        if self._algorithm.needs_transitions and evaluation.transitions is None:
+            raise InputError(
+                f"algorithm {self._algorithm.name!r} learns from transitions, but task {self._task.name!r} gave none; "
+                "its evaluate must return them, or use 'mome'."
+            )
         evaluation = validated(self._task, evaluation)
         state, info = self._algorithm.tell(key, carry.state, offspring, evaluation)
         fitness, valid, seen = evaluation.fitness, evaluation.valid[:, None], carry.progress
@@ -201,13 +206,14 @@ class Loop:
             worst=jnp.full(self._task.num_objectives, jnp.inf, jnp.float32),
         )
 
-    def _stop_if_diverged(self) -> None:
+    def stop_if_diverged(self) -> None:
         """Learning must not go on from numbers that are not finite; the archive holds none and stays as it is."""
         for name, value in jax.device_get(self.metrics).items():
             if not np.isfinite(value):
                 raise DivergenceError(
                     f"training of {self._algorithm.name!r} diverged in iteration {self.iteration}: {name} is {value} "
-                    "(what was found up to there is kept); lower critic_learning_rate, actor_learning_rate or discount."
+                    "(the archive is kept); lower critic_learning_rate, actor_learning_rate or discount.",
+                    self.archive,
                 )
 
     def _why_all_failed(self) -> str:

@@ -88,6 +88,7 @@ def run(
             write_config(folder, config)
             file = MetricsFile(folder / "metrics.csv", list(rows[0]))
         _log(rows[-1], file, callbacks)
+        loop.stop_if_diverged()
         while loop.iteration < iterations:
             loop.advance(min((loop.iteration // log_every + 1) * log_every, iterations))
             rows.append(_row(loop, start))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from moqd.errors import InputError, unknown_name
 from moqd.networks import Policy
-from moqd.types import Evaluation, Genotype, Key
+from moqd.types import Evaluation, Genotype, Key, Transition
 
 
 class Replay(NamedTuple):
@@ -162,11 +162,20 @@ def validated(task: Task, evaluation: Evaluation) -> Evaluation:
                 f"{expected} numbers for each of {batch} solutions."
             )
     valid = valid & jnp.all(jnp.isfinite(fitness), axis=1) & jnp.all(jnp.isfinite(feature), axis=1)
+    if evaluation.transitions is not None:
+        valid &= _all_finite(evaluation.transitions).reshape(batch, -1).all(axis=1)
     return evaluation._replace(
         fitness=jnp.where(valid[:, None], fitness, 0).astype(jnp.float32),
         feature=jnp.where(valid[:, None], feature, 0).astype(jnp.float32),
         valid=valid,
     )
+
+
+def _all_finite(transitions: Transition) -> Bool[Array, "episodes"]:
+    """Whether every step of an episode that happened is of finite numbers."""
+    columns = (transitions.obs, transitions.action, transitions.reward, transitions.next_obs)
+    finite = jnp.stack([jnp.all(jnp.isfinite(column), axis=-1) for column in columns]).all(axis=0)
+    return jnp.all(finite | ~transitions.valid, axis=1)
 
 
 def numbers(value: object) -> Float[np.ndarray, "..."]:
