@@ -12,11 +12,12 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "moqd").rglob("*.py"))
 LAYERS = [
     {"errors", "types", "networks", "devices"},
-    {"pareto", "tessellation", "preferences", "options"},
+    {"pareto", "tessellation", "preferences", "options", "flags"},
     {"archive", "variation", "rl", "tasks"},
     {"algorithms"},
     {"metrics", "experiment"},
     {"plots", "explorer"},
+    {"report"},
     {"cli"},
 ]
 PACKAGES = {"sklearn": "scikit-learn"}
@@ -51,11 +52,28 @@ def test_imports_point_one_way(path):
 
 
 def test_dependencies_are_declared_and_used():
+    """Those of the extras only within functions, so that moqd works without them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = {re.split("[>=]", requirement)[0] for requirement in project["dependencies"]} - COMPANIONS
+    name_of = lambda requirement: re.split(r"[\[>=]", requirement)[0]  # noqa: E731
+    declared = set(map(name_of, project["dependencies"])) - COMPANIONS
+    optional = {name_of(one) for extra in project["optional-dependencies"].values() for one in extra} - declared
     used = {name.split(".")[0] for path in SOURCES for name in imports_of(path)}
-    foreign = used - set(sys.stdlib_module_names) - {"moqd"}
-    assert {PACKAGES.get(name, name) for name in foreign} == declared
+    foreign = {PACKAGES.get(name, name) for name in used - set(sys.stdlib_module_names) - {"moqd"}}
+    assert foreign == declared | optional
+    for path in SOURCES:
+        at_once = {name.split(".")[0] for name in imported_at_once(ast.parse(path.read_text()))}
+        assert not at_once & optional, f"{path} imports {at_once & optional} outside of a function"
+
+
+def imported_at_once(node: ast.AST) -> set[str]:
+    """What is imported when this is run, not when a function in it is called."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return set()
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    if isinstance(node, ast.ImportFrom):
+        return {node.module or ""}
+    return set().union(*map(imported_at_once, ast.iter_child_nodes(node)))
 
 
 def test_mujoco_and_mjx_are_one_version():

@@ -5,18 +5,22 @@ is front length 50; a plain Pareto archive is one cell. Addition and selection f
 where crowding is on. All functions are pure; inside `jit` with a donated archive, addition happens in place.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from moqd.errors import InputError
 from moqd.pareto import crowding_distance, truncate
 from moqd.tessellation import nearest_cell
-from moqd.types import Evaluation, Genotype, Key, Offspring, Preference
+from moqd.types import Evaluation, Genotype, Key, Offspring, Preference, Source
 
+AT_ONCE = 512
+"""Solutions that are merged at once."""
 NARROW = 16
 """Newcomers of one cell that are handled for all cells at once; a cell with more of them is handled on its own."""
 
@@ -83,6 +87,48 @@ def add_uniform(
         return valid & (jnp.sum(luckier, axis=1) < length)
 
     return _add(archive, offspring, evaluation, keep_random)
+
+
+def merge(archives: Sequence[Archive]) -> Archive:
+    """One archive with the best of all: over the cells of the first, with fronts as long as the longest of them.
+
+    Solutions are added in the order of the archives, some at a time; where a front becomes too long, those that crowd
+    it go, as in a run.
+    """
+    if not archives:
+        raise InputError("archives is empty; give at least one archive.")
+    first = archives[0]
+    for archive in archives:
+        if _kind(archive) != _kind(first):
+            raise InputError(
+                f"the archives are of different problems: one holds {_kind(first)}, another {_kind(archive)} (shapes "
+                "of genotypes, objectives, features); merge archives of one task."
+            )
+    merged = empty_archive(
+        jax.tree.map(lambda leaf: leaf[0], first.genotype),
+        first.centroid,
+        first.feature_bounds,
+        num_objectives=first.fitness.shape[2],
+        front_length=max(archive.valid.shape[1] for archive in archives),
+    )
+    add_some = jax.jit(add, donate_argnums=0)
+    for archive in archives:
+        cell, place = np.nonzero(np.asarray(archive.valid))
+        for start in range(0, len(cell), AT_ONCE):
+            there = np.arange(start, start + AT_ONCE) < len(cell)
+            row = np.minimum(np.arange(start, start + AT_ONCE), len(cell) - 1)
+            genotype, fitness, feature, preference = jax.tree.map(
+                lambda leaf, where=(cell[row], place[row]): leaf[where],
+                (archive.genotype, archive.fitness, archive.feature, archive.preference),
+            )
+            offspring = Offspring(genotype, preference, jnp.full(AT_ONCE, Source.RANDOM, jnp.int32))
+            merged, _ = add_some(merged, offspring, Evaluation(fitness, feature, jnp.asarray(there)))
+    return merged
+
+
+def _kind(archive: Archive) -> tuple[object, ...]:
+    genotype = [leaf.shape[2:] for leaf in jax.tree.leaves(archive.genotype)]
+    return genotype, archive.fitness.shape[2], archive.feature.shape[2]
 
 
 def select_uniform(key: Key, archive: Archive, num_parents: int) -> Parents:

@@ -1,28 +1,43 @@
-"""The command line: `moqd train TASK`, `moqd tasks [TASK]`, `moqd algorithms`."""
+"""The command line: `moqd train TASK`, `moqd resume RUN` and the other commands that `moqd --help` lists."""
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, make_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 import tyro
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from moqd.algorithms import ALGORITHMS, make_algorithm
 from moqd.devices import compiled, use_devices
-from moqd.errors import DivergenceError, EvaluationError, InputError, unknown_name
+from moqd.errors import (
+    DivergenceError,
+    EvaluationError,
+    InputError,
+    StoppedError,
+    StorageError,
+    unknown_name,
+)
+from moqd.experiment.compilation import use_cache
+from moqd.experiment.control import Control, signals
 from moqd.experiment.display import Display
-from moqd.experiment.run import run
-from moqd.experiment.store import Run
+from moqd.experiment.export import export_csv
+from moqd.experiment.presets import preset_for
+from moqd.experiment.run import SEEDS, Callback, resume, run
+from moqd.experiment.store import CONFIG, Run, load_run, read_archive, read_config
+from moqd.experiment.tensorboard import TensorBoard
+from moqd.flags import parse
 from moqd.metrics import global_front
 from moqd.networks import num_parameters
-from moqd.plots.overview import save_overview
+from moqd.options import overridden
+from moqd.report import write_report
 from moqd.tasks import TASKS, Task, make_task
 from moqd.tasks.task import validated
 
@@ -31,90 +46,325 @@ out, err = Console(), Console(stderr=True)
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Runs an algorithm on a task and writes what it found."""
+    """Runs an algorithm on a task and writes what it found, so that nothing is lost: `moqd resume` continues a run that
+    was stopped, however that came about."""
 
-    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
+    task: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = None
     """The task to solve: one that `moqd tasks` lists."""
     algorithm: str | None = None
     """The algorithm: one that `moqd algorithms` lists. If not given: mome-p2c for the robots, mome for other tasks. Its
     own options are listed below, with its defaults."""
+    preset: Literal["quick", "small", "paper"] | None = None
+    """Settings for all that is not given: the paper's own; small ones for minutes on a laptop (episodes of 250 steps,
+    batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,840 evaluations). If not given:
+    small for the robots; for other tasks the algorithm's defaults and 1000 iterations."""
     seed: int = 0
-    """Seed of all randomness: the same seed on the same machine gives the same archive."""
+    """Seed of all randomness: the same seed on the same machine gives the same archive, bit by bit."""
     iterations: int | None = None
-    """How many batches to evaluate after the first, random one. If neither this nor evaluations is given: 1000."""
+    """How many batches to evaluate after the first, random one. If neither this nor evaluations is given, the preset
+    says."""
     evaluations: int | None = None
     """The budget in evaluations instead, rounded up to whole iterations."""
     out: Path | None = None
     """The folder to write to, which must be new. If not given: runs/TASK-ALGORITHM-SEED."""
+    config: Path | None = None
+    """The config.json of a run to repeat: its settings are the defaults for all that is not given."""
+    init_from: Path | None = None
+    """A run whose archive this one begins with: its solutions are evaluated before the first, random batch."""
     log_every: int = 10
     """Iterations between two rows of metrics."""
+    checkpoint_minutes: float = 5.0
+    """Minutes between two checkpoints; 0 writes one after every chunk of iterations. SIGUSR1 asks for one at once."""
+    snapshot_every: int | None = None
+    """Iterations between two records of the archive's objectives and features. If not given: none."""
+    tensorboard: bool = False
+    """Whether to write metrics for TensorBoard too, into the folder tensorboard of the run."""
     reference_point: tuple[float, ...] | None = None
     """Where hypervolume is measured from, one number per objective. If not given: the task's own."""
     devices: int | None = None
     """How many local devices the population is spread over. If not given: every CPU core, or every GPU."""
 
 
-def train(arguments: Sequence[str]) -> None:
+DEFAULT_ITERATIONS = 1000
+
+
+def train(arguments: Sequence[str]) -> int:
     """Run an algorithm on a task."""
-    options, task_options, algorithm_options = _parse_train(arguments)
+    plan = _plan(arguments)
+    options, algorithm_name = plan.options, plan.algorithm_name
     use_devices(options.devices)
-    task = make_task(options.task, **_task_options(options, task_options))
-    algorithm = make_algorithm(options.algorithm, task, **asdict(algorithm_options))
-    folder = options.out or Path("runs") / f"{options.task}-{options.algorithm}-{options.seed}"
-    unlimited = options.iterations is None and options.evaluations is None
-    with Display(out) as display:
-        result = run(
+    use_cache()
+    task = make_task(plan.task_name, **_task_options(options, plan.task))
+    algorithm = make_algorithm(algorithm_name, task, **_values(plan.algorithm))
+    folder = options.out or Path("runs") / f"{plan.task_name}-{algorithm_name}-{options.seed}"
+    budget = {"iterations": options.iterations, "evaluations": options.evaluations}
+    return _watch(
+        folder,
+        options.tensorboard,
+        lambda callbacks, control: run(
             algorithm,
             task,
-            iterations=1000 if unlimited else options.iterations,
-            evaluations=options.evaluations,
+            **(plan.budget if budget == {"iterations": None, "evaluations": None} else budget),
             seed=options.seed,
             out=folder,
-            callbacks=[display],
+            callbacks=callbacks,
             log_every=options.log_every,
-        )
-    picture = folder / "figures" / "overview.png"
-    save_overview(result, picture)
+            checkpoint_minutes=options.checkpoint_minutes,
+            snapshot_every=options.snapshot_every,
+            init_from=plan.init_from,
+            control=control,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class ResumeOptions:
+    """Continues a run from its newest checkpoint that is whole, and ends as if it had never been interrupted."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The folder of the run."""
+    iterations: int | None = None
+    """A new total of iterations, which extends a run that is finished. If not given: as it was started."""
+    tensorboard: bool = False
+    """Whether to write metrics for TensorBoard too, into the folder tensorboard of the run."""
+    devices: int | None = None
+    """How many local devices the population is spread over. If not given: as many as before; with others the bits of
+    the result may differ."""
+
+
+def resume_run(arguments: Sequence[str]) -> int:
+    """Continue a run."""
+    options = _parse_one("moqd resume", ResumeOptions, arguments)
+    use_devices(options.devices or _devices_of(read_config(options.run)))
+    use_cache()
+    return _watch(
+        options.run,
+        options.tensorboard,
+        lambda callbacks, control: resume(
+            options.run, iterations=options.iterations, callbacks=callbacks, control=control
+        ),
+    )
+
+
+def _watch(folder: Path, tensorboard: bool, start: Callable[[list[Callback], Control], Run]) -> int:
+    """A run with its display, that can be stopped; then its report."""
+    control, display = Control(), Display(out)
+    callbacks: list[Callback] = [display, *([TensorBoard(folder / "tensorboard")] if tensorboard else [])]
+    how = f"continue with: [bold]moqd resume {folder}[/]"
+
+    def told() -> None:
+        out.print("[yellow]stopping[/] when this chunk is done and saved; once more stops at once", highlight=False)
+
+    def at_once() -> None:
+        display.stop()
+        err.print(f"[yellow]stopped at once[/]; {how}", highlight=False, soft_wrap=True)
+
+    with signals(control, told, at_once) as exit_code:
+        try:
+            with display:
+                result = start(callbacks, control)
+        except StoppedError as stopped:
+            out.print(f"{stopped} Everything is saved; {how}", highlight=False, soft_wrap=True)
+            return exit_code()
     _show(result)
-    out.print(f"written to [bold]{folder}[/]; to see it, open [bold]{picture}[/]")
+    with out.status("drawing the report"):
+        report = write_report(result)
+    picture = folder / "figures" / "overview.png"
+    out.print(f"written to [bold]{report}[/]; to see it at a glance, open [bold]{picture}[/]", soft_wrap=True)
+    return 0
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """Writes report.md and the figures of a run, as PNG and PDF, from what it has saved so far."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The folder of the run."""
+
+
+def report(arguments: Sequence[str]) -> int:
+    """Draw a run."""
+    options = _parse_one("moqd report", ReportOptions, arguments)
+    result = load_run(options.run)
+    with out.status("drawing the report"):
+        path = write_report(result)
+    out.print(f"written to [bold]{path}[/]", soft_wrap=True)
+    return 0
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Writes the archive of a run for other programs."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The folder of the run."""
+    csv: bool = False
+    """As a table with a row for each solution: its cell, features, objectives (in their own units) and preference."""
+    out: Path | None = None
+    """The file to write to. If not given: solutions.csv in the folder of the run."""
+
+
+def export(arguments: Sequence[str]) -> int:
+    """Write an archive for other programs."""
+    options = _parse_one("moqd export", ExportOptions, arguments)
+    if not options.csv:
+        raise InputError("moqd export needs a format; give --csv.")
+    result = load_run(options.run)
+    path = options.out or options.run / "solutions.csv"
+    export_csv(result, path)
+    out.print(f"{len(result.solutions().cell)} solutions written to [bold]{path}[/]", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _parse_one(program: str, options: type, arguments: Sequence[str]) -> Any:
+    return parse(program, options.__doc__ or "", {"general": options}, arguments)["general"]
 
 
 def _task_options(options: Any, config: Any) -> dict[str, Any]:
     """What `make_task` is given: the task's own options, and another reference point where one is wanted."""
-    reference = {} if options.reference_point is None else {"reference_point": options.reference_point}
-    return asdict(config) | reference
+    return _values(config) | {"reference_point": options.reference_point}
 
 
-def _parse_train(arguments: Sequence[str]) -> Any:
+def _values(config: Any) -> dict[str, Any]:
+    return {field.name: getattr(config, field.name) for field in fields(config)}
+
+
+class Plan(NamedTuple):
+    """What `moqd train` was asked for, with all that was not said filled in."""
+
+    options: TrainOptions
+    task_name: str
+    task: Any
+    algorithm_name: str
+    algorithm: Any
+    budget: dict[str, int]
+    """Where neither iterations nor evaluations are given."""
+    init_from: Any
+
+
+def _plan(arguments: Sequence[str]) -> Plan:
     """The options, with those of the task and the algorithm that they name as flags beside them."""
-    task = _task_of(arguments)
-    suited = "mome-p2c" if task is not None and TASKS[task].policies else "mome"
-    algorithm = _value_of("--algorithm", arguments) or suited
+    again = _value_of("--config", arguments)
+    defaults = _defaults(arguments) if again is None else _defaults_again(Path(again), arguments)
+    options, task, algorithm = _parse_with_task(
+        "moqd train",
+        defaults.options,
+        arguments,
+        task=defaults.task,
+        algorithm=defaults.algorithm,
+    )
+    init_from = options.init_from if options.init_from is not None else defaults.init_from
+    return defaults._replace(options=options, task=task, algorithm=algorithm, init_from=init_from)
+
+
+def _defaults(arguments: Sequence[str]) -> Plan:
+    """By the preset."""
+    preset, task = _value_of("--preset", arguments), _task_of(arguments)
+    if task is None and preset == "quick":
+        task = "hopper-2"
+    if task is None:
+        if not {"-h", "--help"} & set(arguments):
+            raise InputError("moqd train needs a TASK; moqd tasks lists them: moqd train hopper-2.")
+        task = "hopper-2"
+    suited, usual = ("mome-p2c", "small") if TASKS[task].policies else ("mome", None)
+    algorithm = _algorithm_in(arguments) or suited
+    entry = TASKS[task], ALGORITHMS[algorithm]
+    wanted = preset or usual
+    if wanted is None:
+        plain = TrainOptions(task=task, algorithm=algorithm)
+        budget = {"iterations": DEFAULT_ITERATIONS}
+        return Plan(plain, task, entry[0].config, algorithm, entry[1].config, budget, None)
+    chosen = preset_for(wanted, task, algorithm)
+    return Plan(
+        TrainOptions(task=task, algorithm=algorithm, log_every=chosen.log_every),
+        task,
+        replace(entry[0].config, **chosen.task),
+        algorithm,
+        replace(entry[1].config, **chosen.algorithm),
+        {"evaluations": chosen.evaluations},
+        None,
+    )
+
+
+def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
+    """By the config.json of another run."""
+    if path.name != CONFIG:
+        raise InputError(f"--config is {str(path)!r}; give the path of a run's {CONFIG}.")
+    if _value_of("--preset", arguments) is not None:
+        raise InputError("--config and --preset both say all settings; give one of the two and not the other.")
+    config = read_config(path.parent)
+    of_task, of_algorithm = dict(config["task"].get("options") or {}), dict(config["algorithm"])
+    name = of_task.pop("name", None)
+    if name not in TASKS:
+        raise InputError(
+            f"{str(path)!r} is of the task {config['task'].get('name')!r}, which is not one of moqd's; repeat it in "
+            "Python, with moqd.run."
+        )
+    if _task_of(arguments) not in (None, name):
+        raise InputError(f"--config is of the task {name!r}; leave the TASK out, or name that one.")
+    recorded = of_algorithm.pop("name", None)
+    algorithm = _algorithm_in(arguments) or recorded
     if algorithm not in ALGORITHMS:
+        raise unknown_name("algorithm", algorithm, ALGORITHMS, of=str(path))
+    reference_point = of_task.pop("reference_point", None)
+    general = TrainOptions(
+        task=name,
+        algorithm=algorithm,
+        seed=config["seed"],
+        log_every=config["log_every"],
+        checkpoint_minutes=config.get("checkpoint_minutes", 5.0),
+        snapshot_every=config.get("snapshot_every"),
+        reference_point=None if reference_point is None else tuple(reference_point),
+        devices=_devices_of(config),
+    )
+    entry = TASKS[name], ALGORITHMS[algorithm]
+    return Plan(
+        general,
+        name,
+        overridden(entry[0].config, of_task, f"task {name!r}"),
+        algorithm,
+        overridden(entry[1].config, of_algorithm if algorithm == recorded else {}, f"algorithm {algorithm!r}"),
+        {"iterations": config["iterations"]},
+        read_archive(path.parent / SEEDS, make_task(name, **of_task)) if config.get("seeded") else None,
+    )
+
+
+def _devices_of(config: Mapping[str, Any]) -> int | None:
+    """As many CPU devices as a run had; None for others, of which there are as many as there are."""
+    devices = config.get("devices")
+    return len(devices) if isinstance(devices, list) and devices and set(devices) == {"cpu"} else None
+
+
+def _algorithm_in(arguments: Sequence[str]) -> str | None:
+    algorithm = _value_of("--algorithm", arguments)
+    if algorithm is not None and algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS)
-    options, *configs = _parse_with_task("moqd train", TrainOptions, arguments, algorithm=ALGORITHMS[algorithm].config)
-    return replace(options, algorithm=algorithm), *configs
+    return algorithm
 
 
 def _task_of(arguments: Sequence[str]) -> str | None:
+    """The task that is named; what stands in its place and is none is a mistake."""
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in TASKS:
+        raise unknown_name("task", arguments[0], TASKS)
     return next((argument for argument in arguments if argument in TASKS), None)
 
 
-def _parse_with_task(program: str, options: type, arguments: Sequence[str], **parts: Any) -> Any:
+def _parse_with_task(program: str, options: Any, arguments: Sequence[str], **parts: Any) -> Any:
     """The options, those of the task that they name, and the other parts, all as flags beside each other."""
-    task = _task_of(arguments)
-    parts = ({"task": TASKS[task].config} if task else {}) | parts
-    fields: list[Any] = [("general", options), *((name, type(config), config) for name, config in parts.items())]
-    parsed: Any = tyro.cli(
-        make_dataclass("Options", fields, frozen=True),
-        prog=program,
-        description=options.__doc__,
-        args=list(arguments),
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
-    if parsed.general.task is not None and parsed.general.task not in TASKS:
-        raise unknown_name("task", parsed.general.task, TASKS)
-    return parsed.general, *(getattr(parsed, name, None) for name in {"task": None, **parts})
+    description = (options if isinstance(options, type) else type(options)).__doc__ or ""
+    parsed = parse(program, description, {"general": options, **parts}, arguments, _elsewhere())
+    if parsed["general"].task is not None and parsed["general"].task not in TASKS:
+        raise unknown_name("task", parsed["general"].task, TASKS)
+    return tuple(parsed.values())
+
+
+def _elsewhere() -> dict[str, str]:
+    """Where the options of tasks and algorithms belong, for those who look for them in others."""
+    owners: dict[str, list[str]] = {}
+    for name, entry in (TASKS | ALGORITHMS).items():
+        for field in fields(entry.config):
+            owners.setdefault(f"--{field.name.replace('_', '-')}", []).append(name)
+    return {flag: ", ".join(names) for flag, names in owners.items()}
 
 
 def _value_of(flag: str, arguments: Sequence[str]) -> str | None:
@@ -166,9 +416,12 @@ class TasksOptions:
     """Another reference point, one number per objective."""
 
 
-def tasks(arguments: Sequence[str]) -> None:
+def tasks(arguments: Sequence[str]) -> int:
     """List the tasks, or look at one."""
-    options, config = _parse_with_task("moqd tasks", TasksOptions, arguments)
+    name = _task_of(arguments)
+    options, *configs = _parse_with_task(
+        "moqd tasks", TasksOptions, arguments, **({} if name is None else {"task": TASKS[name].config})
+    )
     use_devices()
     if options.task is None:
         if options.sample is not None:
@@ -176,10 +429,11 @@ def tasks(arguments: Sequence[str]) -> None:
         for name in TASKS:
             _describe_task(name, make_task(name))
     else:
-        task = make_task(options.task, **_task_options(options, config))
+        task = make_task(options.task, **_task_options(options, configs[0]))
         _describe_task(options.task, task)
         if options.sample is not None:
             _sample(task, options.sample, options.seed)
+    return 0
 
 
 def _describe_task(name: str, task: Task) -> None:
@@ -231,11 +485,17 @@ def _sample(task: Task, number: int, seed: int) -> None:
         )
 
 
-def algorithms(arguments: Sequence[str]) -> None:
+@dataclass(frozen=True)
+class AlgorithmsOptions:
+    """Lists the algorithms with their options."""
+
+
+def algorithms(arguments: Sequence[str]) -> int:
     """List the algorithms."""
-    _no_arguments("algorithms", arguments)
+    _parse_one("moqd algorithms", AlgorithmsOptions, arguments)
     for name, entry in ALGORITHMS.items():
         _describe(name, entry.summary, options=_options(entry.config))
+    return 0
 
 
 def _options(config: Any) -> str:
@@ -252,12 +512,15 @@ def _describe(name: str, summary: str, **details: str) -> None:
 
 
 class Command(NamedTuple):
-    call: Callable[[Sequence[str]], None]
+    call: Callable[[Sequence[str]], int]
     summary: str
 
 
 COMMANDS = {
     "train": Command(train, "run an algorithm on a task: moqd train arm-2"),
+    "resume": Command(resume_run, "continue a run that was stopped, or extend it: moqd resume runs/arm-2-mome-0"),
+    "report": Command(report, "write the report of a run, with figures: moqd report runs/arm-2-mome-0"),
+    "export": Command(export, "write an archive for other programs: moqd export runs/arm-2-mome-0 --csv"),
     "tasks": Command(tasks, "list the tasks, or look at one: moqd tasks hopper-2 --sample 256"),
     "algorithms": Command(algorithms, "list the algorithms"),
 }
@@ -266,19 +529,22 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; what the user can mend is said in one sentence, with exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    warnings.showwarning = lambda message, *_: err.print(f"[yellow]note:[/] {message}")
+    warnings.showwarning = lambda message, *_: err.print(f"[yellow]note:[/] {escape(str(message))}", soft_wrap=True)
     try:
         if not arguments or arguments[0] in ("-h", "--help"):
             _overview()
         elif arguments[0] not in COMMANDS:
             raise unknown_name("command", arguments[0], COMMANDS)
         else:
-            COMMANDS[arguments[0]].call(arguments[1:])
+            return COMMANDS[arguments[0]].call(arguments[1:])
     except (InputError, EvaluationError, DivergenceError) as error:
-        err.print(f"[red]moqd:[/] {error}", highlight=False)
+        err.print(f"[red]moqd:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
+    except StorageError as error:
+        err.print(f"[red]moqd:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        return 1
     except KeyboardInterrupt:
-        err.print("[yellow]stopped.[/] What was found so far is in the folder of the run.")
+        err.print("[yellow]stopped.[/]")
         return 130
     return 0
 
@@ -288,11 +554,3 @@ def _overview() -> None:
     for name, command in COMMANDS.items():
         out.print(f"  [bold]moqd {name:<12}[/]{command.summary}")
     out.print("\n[bold]moqd COMMAND --help[/] explains a command.")
-
-
-def _no_arguments(command: str, arguments: Sequence[str]) -> None:
-    if arguments and arguments[0] in ("-h", "--help"):
-        out.print(f"moqd {command}: {COMMANDS[command].summary}")
-        raise SystemExit(0)
-    if arguments:
-        raise InputError(f"moqd {command} takes no arguments, but got {' '.join(arguments)!r}.")

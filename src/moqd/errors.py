@@ -9,6 +9,14 @@ class InputError(ValueError):
     """Something the user gave cannot be used; the message says what and what would work."""
 
 
+class StorageError(RuntimeError):
+    """Something could not be written, because the disk is full or the like; what was written before is whole."""
+
+
+class StoppedError(RuntimeError):
+    """A run was asked to stop and did so; everything up to there is saved."""
+
+
 class EvaluationError(RuntimeError):
     """The user's task fails at every evaluation, so a run cannot go on."""
 

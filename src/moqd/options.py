@@ -16,7 +16,8 @@ def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Conf
         if name not in known:
             raise unknown_name("option", name, known, of=owner)
         _check(name, value, getattr(config, name), known[name].metadata.get("least", 1))
-    return replace(config, **overrides)  # type: ignore[type-var]
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in overrides.items()}
+    return replace(config, **values)  # type: ignore[type-var]
 
 
 def _check(name: str, value: Any, default: Any, least: int) -> None:

@@ -49,6 +49,8 @@ class Evaluation(NamedTuple):
     """Of constraints; 0 is feasible."""
     std: Fitness | None = None
     """Of the fitness, over resamples."""
+    num_steps: Int[Array, "batch"] | None = None
+    """How long the episodes were, where there are any: what environment steps per second are counted from."""
 
 
 class Offspring(NamedTuple):

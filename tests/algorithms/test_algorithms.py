@@ -1,6 +1,7 @@
 """What holds for every algorithm by its name."""
 
 from dataclasses import asdict
+from functools import partial
 
 import jax
 import numpy as np
@@ -39,6 +40,26 @@ def quick(names, *, except_for):
     return [pytest.param(name, marks=pytest.mark.slow if name in except_for else ()) for name in names]
 
 
+def interrupted(algorithm, task, folder, *, at, **arguments) -> moqd.Run:
+    """A run that is stopped as soon as it has reached each of some iterations, and resumed."""
+    control = moqd.Control()
+
+    class Stop(moqd.Callback):
+        def on_progress(self, iteration):
+            if iteration >= at[len(stops)]:
+                control.stop()
+
+    stops: list[str] = []
+    start = partial(moqd.run, algorithm, task, out=folder, **arguments)
+    for _ in at:
+        control = moqd.Control()
+        with pytest.raises(moqd.StoppedError) as stopped:
+            start(control=control, callbacks=[Stop()])
+        stops.append(str(stopped.value))
+        start = partial(moqd.resume, folder, task=task)
+    return start()
+
+
 RELATED = ["mome-pgx", "pga-me-128", *(name for name in ALGORITHMS if name.startswith("mome-p2c-"))]
 
 
@@ -70,11 +91,14 @@ def test_two_steps_keep_the_structure_and_are_compiled_once(name):
 
 
 @pytest.mark.parametrize("name", quick([*OTHERS, "mome-p2c", "mome-pgx", "pga-me"], except_for=["pga-me"]))
-def test_an_algorithm_improves_and_repeats_itself(name):
+def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(name, tmp_path):
     task = task_for(name)
-    one, other = (moqd.run(small(name, task), task, iterations=30, seed=3) for _ in range(2))
+    one = moqd.run(small(name, task), task, iterations=30, seed=3)
+    other = interrupted(small(name, task), task, tmp_path / "run", at=(7, 20), iterations=30, seed=3)
     for a, b in zip(jax.tree.leaves(one.archive), jax.tree.leaves(other.archive), strict=True):
         assert np.array_equal(a, b)
+    for column in set(one.metrics) - {"seconds"}:
+        assert np.array_equal(one.metrics[column], other.metrics[column], equal_nan=True), column
     assert one.metrics["moqd_score"][-1] > one.metrics["moqd_score"][0]
     another = moqd.run(small(name, task), task, iterations=30, seed=4)
     assert not np.array_equal(one.archive.fitness, another.archive.fitness)

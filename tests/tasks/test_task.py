@@ -43,3 +43,22 @@ def test_a_wrong_shape_gets_one_sentence():
     task = Line(name="line", objective_names=["a", "b"], num_values=3)
     with pytest.raises(moqd.InputError, match=r"task 'line' gave fitness of shape \(8, 3\); \(8, 2\) is expected"):
         moqd.run(moqd.make_algorithm("mome", task, ga_batch=8), task, iterations=1)
+
+
+def test_units_are_of_objectives_and_features():
+    task = Line(name="line", objective_names=["a", "b"], units={"a": "kg"})
+    assert (task.label("a"), task.label("b")) == ("a (kg)", "b")
+    with pytest.raises(moqd.InputError, match="unknown objective or feature 'c' of units; known: a, b"):
+        Line(name="line", objective_names=["a", "b"], units={"c": "kg"})
+
+
+@pytest.mark.parametrize("name", ["ant-3", "hopper-3", "arm-2"])
+def test_all_that_is_measured_of_a_robot_has_a_unit(name):
+    task = moqd.make_task(name)
+    assert set(task.units) == {*task.objective_names, *task.feature_names}
+
+
+def test_a_label_of_a_robot():
+    task = moqd.make_task("hopper-2")
+    assert task.label("forward velocity") == "forward velocity (m/s, summed over steps)"
+    assert task.label("foot contact") == "foot contact (share of steps on the ground)"

@@ -6,12 +6,13 @@ does a task or an algorithm that spreads its batch over the devices, so that onl
 """
 
 from enum import IntEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, UInt
 
 from moqd.algorithms import Algorithm
 from moqd.archive import Archive
@@ -34,6 +35,8 @@ class Purpose(IntEnum):
     ASK = 0
     EVALUATE = 1
     TELL = 2
+    EVALUATE_SEED = 3
+    TELL_SEED = 4
 
 
 class Progress(NamedTuple):
@@ -41,10 +44,19 @@ class Progress(NamedTuple):
 
     added: Int[Array, "sources"]
     """Offspring of each source that entered the archive since the last log point."""
+    steps: UInt[Array, ""]
+    """Environment steps since the last log point."""
     failed: Int[Array, ""]
     best: Float[Array, "objectives"]
     """The best seen so far of each objective."""
     worst: Float[Array, "objectives"]
+
+
+class Seeds(NamedTuple):
+    """Solutions to begin with, a row each."""
+
+    genotype: Genotype
+    preference: Float[np.ndarray, "seeds objectives"]
 
 
 class Carry(NamedTuple):
@@ -64,6 +76,8 @@ class Loop:
     metrics: Metrics
     """Those of the last iteration that the algorithm adds to the log."""
     iteration: int
+    env_steps: int
+    """Environment steps up to the last log point; 0 where the task counts none."""
     reference_point: Float[np.ndarray, "objectives"]
     """Maximised, as fitness is."""
 
@@ -84,37 +98,87 @@ class Loop:
     def archive(self) -> Archive:
         return self.carry.state.archive
 
-    def start(self) -> None:
-        """The first batch, and further ones until an evaluation succeeds; this settles the reference point."""
-        if self._spread and self._task.traceable:
-            self._compile_ahead()
-        self.carry, self.iteration = self._first_carry(), -1
-        while self.carry.progress.failed == self.batch * (self.iteration + 1):
+    def start(self, seeds: Seeds | None = None) -> None:
+        """The first batch, after the seeds if there are any, and further ones until an evaluation succeeds.
+
+        This settles the reference point.
+        """
+        self.carry, self.iteration, self.env_steps = self._first_carry(), -1, 0
+        if seeds is not None:
+            self._tell_seeds(seeds)
+        while not np.all(np.isfinite(self.carry.progress.best)):
             if self.iteration + 1 == FAILED_BATCHES:
                 raise EvaluationError(self._why_all_failed())
-            self._run_to(self.iteration + 1)
+            self._run_chunk(self.iteration + 1)
         if self._task.reference_point is not None:
             self.reference_point = np.asarray(self._task.reference_point) * self._task.direction
         else:
             progress = self.carry.progress
             self.reference_point = reference_from(np.asarray(progress.worst, float), np.asarray(progress.best, float))
 
+    def carry_shapes(self) -> Carry:
+        """What a carry is restored into."""
+        return Carry(self._state, jax.eval_shape(self._no_progress))
+
+    def restore(
+        self,
+        carry: Carry,
+        metrics: Metrics,
+        iteration: int,
+        env_steps: int,
+        reference_point: Float[np.ndarray, "objectives"],
+    ) -> None:
+        """Goes on from an iteration, with all as it was then."""
+        self.carry, self.metrics = carry, metrics
+        self.iteration, self.env_steps, self.reference_point = iteration, env_steps, reference_point
+
+    def place(self, array: Any) -> Array:
+        """An array of the carry where it belongs; its own, as what is donated must be."""
+        return on_one(jnp.array(array)) if self._spread else jnp.array(array)
+
     def advance(self, stop: int) -> None:
-        """Iterates up to and including iteration `stop`; additions are counted from here on."""
-        added = jnp.zeros_like(self.carry.progress.added)
-        self.carry = self.carry._replace(progress=self.carry.progress._replace(added=added))
-        self._run_to(stop)
+        """One chunk of iterations, at most up to and including iteration `stop`."""
+        self._run_chunk(stop)
         self.stop_if_diverged()
 
-    def _run_to(self, stop: int) -> None:
+    def count_anew(self) -> None:
+        """After a log point."""
+        self.env_steps = self.total_steps
+        progress = self.carry.progress
+        zeros = jnp.zeros_like(progress.added), jnp.zeros_like(progress.steps)
+        self.carry = self.carry._replace(progress=progress._replace(added=zeros[0], steps=zeros[1]))
+
+    @property
+    def total_steps(self) -> int:
+        """Environment steps up to now."""
+        return self.env_steps + int(self.carry.progress.steps)
+
+    def prepare(self) -> None:
+        """Compiles what takes long, before there is a state: compiling takes as much memory, for a while."""
+        if self._spread and self._task.traceable:
+            self._compile_ahead()
+
+    def _run_chunk(self, stop: int) -> None:
         if self._task.traceable and not self._spread:
             self.carry, self.metrics = self._fused(jnp.int32(self.iteration + 1), jnp.int32(stop + 1), self.carry)
             self.iteration = stop
-        while self.iteration < stop:
-            if self.iteration >= 0:
-                self.stop_if_diverged()
+        else:
             self.carry, self.metrics = self._step(jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
+
+    def _tell_seeds(self, seeds: Seeds) -> None:
+        """Solutions from elsewhere, evaluated as this task does and told as random ones are, batch by batch."""
+        number = seeds.preference.shape[0]
+        for index, start in enumerate(range(0, number, self.batch)):
+            rows = np.arange(start, start + self.batch)
+            at = partial(np.take, indices=np.minimum(rows, number - 1), axis=0)
+            genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), tuple(seeds))
+            offspring = Offspring(genotype, preference, jnp.full(self.batch, Source.RANDOM, jnp.int32))
+            offspring = on_one(offspring) if self._spread else offspring
+            evaluation = self._evaluate(self._key(jnp.int32(index), Purpose.EVALUATE_SEED), offspring.genotype)
+            evaluation = evaluation._replace(valid=evaluation.valid & self.place(rows < number))
+            key = self._key(jnp.int32(index), Purpose.TELL_SEED)
+            self.carry, self.metrics = self._tell(key, self.carry, offspring, evaluation)
 
     def _iterate(self, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         _, metrics = jax.eval_shape(self._step, start, carry)
@@ -139,7 +203,6 @@ class Loop:
         return on_one(self._program(*on_all((key, genotype))))
 
     def _compile_ahead(self) -> None:
-        """Before archive and replay buffer are there, because compiling takes as much memory, for a while."""
         offspring = self._offspring
         shapes = shapes_on_all if self._task.uses_devices else shapes_on_one
         evaluate = self._program.lower(*shapes((self._root, offspring.genotype)))
@@ -187,6 +250,7 @@ class Loop:
         fitness, valid, seen = evaluation.fitness, evaluation.valid[:, None], carry.progress
         progress = Progress(
             added=seen.added.at[info.source].add(info.added.astype(jnp.int32)),
+            steps=seen.steps + (0 if evaluation.num_steps is None else jnp.sum(evaluation.num_steps, dtype=jnp.uint32)),
             failed=seen.failed + jnp.sum(~valid, dtype=jnp.int32),
             best=jnp.maximum(seen.best, jnp.max(fitness, axis=0, where=valid, initial=-jnp.inf)),
             worst=jnp.minimum(seen.worst, jnp.min(fitness, axis=0, where=valid, initial=jnp.inf)),
@@ -201,6 +265,7 @@ class Loop:
     def _no_progress(self) -> Progress:
         return Progress(
             added=jnp.zeros(len(Source), jnp.int32),
+            steps=jnp.zeros((), jnp.uint32),
             failed=jnp.zeros((), jnp.int32),
             best=jnp.full(self._task.num_objectives, -jnp.inf, jnp.float32),
             worst=jnp.full(self._task.num_objectives, jnp.inf, jnp.float32),

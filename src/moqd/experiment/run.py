@@ -1,5 +1,7 @@
-"""`run`: an algorithm on a task, measured at every log point and written where the user wants it."""
+"""`run` and `resume`: an algorithm on a task, measured at every log point and written so that nothing is lost."""
 
+import hashlib
+import json
 import os
 import platform
 import time
@@ -14,13 +16,37 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from moqd.algorithms import Algorithm
-from moqd.errors import InputError
-from moqd.experiment.loop import Loop
-from moqd.experiment.store import FORMAT, MetricsFile, Run, write_archive, write_config
+from moqd.algorithms import ALGORITHMS, Algorithm, make_algorithm
+from moqd.archive import Archive
+from moqd.errors import DivergenceError, InputError, StoppedError, StorageError
+from moqd.experiment.checkpoint import Checkpoint, clean_up, newest_checkpoint, write_checkpoint
+from moqd.experiment.control import Control
+from moqd.experiment.files import FORMAT, write_json
+from moqd.experiment.lock import FOLDER as LOCK
+from moqd.experiment.lock import RunLock
+from moqd.experiment.loop import Loop, Seeds
+from moqd.experiment.packing import cleared
+from moqd.experiment.store import (
+    ARCHIVE,
+    CONFIG,
+    METRICS,
+    MetricsFile,
+    Run,
+    columns_of,
+    read_archive,
+    read_config,
+    rows_of,
+    table_of,
+    task_of,
+    write_archive,
+    write_snapshot,
+)
 from moqd.metrics import archive_metrics
 from moqd.tasks import Task
 from moqd.types import Source
+
+SEEDS = "seeds.safetensors"
+"""The archive that a run was seeded with."""
 
 
 class Callback:
@@ -31,6 +57,12 @@ class Callback:
 
     def on_log(self, row: Mapping[str, float]) -> None:
         """At every log point, with the row of metrics.csv."""
+
+    def on_progress(self, iteration: int) -> None:
+        """After every chunk of iterations, and once when a run is resumed; nothing is measured for it."""
+
+    def on_checkpoint(self, path: Path) -> None:
+        """When a checkpoint is on disk, with its folder."""
 
     def on_end(self, run: Run) -> None:
         """After the last iteration."""
@@ -46,19 +78,28 @@ def run(
     out: str | os.PathLike[str] | None = None,
     callbacks: Sequence[Callback] = (),
     log_every: int = 10,
+    checkpoint_minutes: float = 5.0,
+    snapshot_every: int | None = None,
+    init_from: Run | Archive | str | os.PathLike[str] | None = None,
+    control: Control | None = None,
 ) -> Run:
     """Runs an algorithm on a task for a number of `iterations`, or of `evaluations` (rounded up to whole iterations).
 
-    A first batch of random solutions comes on top of either. With `out`, the run is written to that folder; when it is
-    interrupted, what it has found so far is written too.
+    A first batch of random solutions comes on top of either, and before it the solutions of the archive `init_from`, if
+    there is one. With `out`, the run is written to that folder, with a checkpoint every `checkpoint_minutes` (0: after
+    every chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
+    `snapshot_every` iterations. `control` stops it from another thread.
     """
     if not isinstance(algorithm, Algorithm) or not isinstance(task, Task):
         raise InputError("run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).")
     _whole_number("seed", seed, least=0, most=2**32 - 1)
     _whole_number("log_every", log_every, least=1)
+    if snapshot_every is not None:
+        _whole_number("snapshot_every", snapshot_every, least=1)
+    if not (isinstance(checkpoint_minutes, (int, float)) and checkpoint_minutes >= 0):
+        raise InputError(f"checkpoint_minutes is {checkpoint_minutes!r}; give a number that is not negative.")
+    start = None if init_from is None else _archive_from(init_from, task)
     loop = Loop(algorithm, task, seed)
-    iterations = _budget(iterations, evaluations, loop.batch)
-    folder = None if out is None else _new_folder(Path(out))
     config = {
         "format": FORMAT,
         "task": {
@@ -68,69 +109,358 @@ def run(
             "features": list(task.feature_names),
         },
         "algorithm": {"name": algorithm.name, **asdict(algorithm.config)},
-        "seed": seed,
-        "iterations": iterations,
-        "log_every": log_every,
+        "seed": int(seed),
+        "iterations": _budget(iterations, evaluations, loop.batch),
+        "log_every": int(log_every),
+        "checkpoint_minutes": float(checkpoint_minutes),
+        "snapshot_every": snapshot_every,
+        "seeded": 0 if start is None else int(np.sum(np.asarray(start.valid))),
         "batch": loop.batch,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("moqd", "jax", "numpy")}},
-        "devices": [device.device_kind for device in jax.local_devices()],
+        **_surroundings(),
     }
-    for callback in callbacks:
-        callback.on_start(config)
+    session = _Session(loop, task, config, callbacks, control)
+    if out is None:
+        return session.go(start)
+    folder = _new_folder(Path(out))
+    with RunLock(folder) as lock:
+        if start is not None:
+            write_archive(folder / SEEDS, start)
+        write_json(folder / CONFIG, config)
+        session.write_to(folder, lock)
+        return session.go(start)
 
-    start = time.perf_counter()
-    loop.start()
-    config["reference_point"] = (loop.reference_point * task.direction).tolist()
-    rows = [_row(loop, start)]
-    file = None
-    try:
-        if folder is not None:
-            write_config(folder, config)
-            file = MetricsFile(folder / "metrics.csv", list(rows[0]))
-        _log(rows[-1], file, callbacks)
+
+def resume(
+    path: str | os.PathLike[str],
+    *,
+    task: Task | None = None,
+    algorithm: Algorithm | None = None,
+    iterations: int | None = None,
+    callbacks: Sequence[Callback] = (),
+    control: Control | None = None,
+) -> Run:
+    """Continues a run from its newest checkpoint that is whole, to the end that it would have had all along.
+
+    `iterations` is a new total, which extends a run that is finished. A task or an algorithm of the user's own has to
+    be given again: files never hold code.
+    """
+    folder = Path(path)
+    config = read_config(folder)
+    task = task_of(config, folder, task)
+    algorithm = _algorithm_of(config, folder, task, algorithm)
+    if iterations is not None:
+        _whole_number("iterations", iterations, least=0)
+    with RunLock(folder) as lock:
+        clean_up(folder)
+        config |= {} if iterations is None else {"iterations": iterations}
+        start = read_archive(folder / SEEDS, task) if config.get("seeded") else None
+        session = _Session(Loop(algorithm, task, config["seed"]), task, config, callbacks, control)
+        session.write_to(folder, lock)
+        return session.go(start, resuming=True)
+
+
+class _Session:
+    """One process's part of a run, from its start or from a checkpoint to the end or until it is stopped."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        task: Task,
+        config: dict[str, Any],
+        callbacks: Sequence[Callback],
+        control: Control | None,
+    ) -> None:
+        self._loop, self._task, self._config, self._callbacks = loop, task, config, callbacks
+        self._control = control or Control()
+        self._folder: Path | None = None
+        self._lock: RunLock | None = None
+        self._file: MetricsFile | None = None
+        self._rows: list[dict[str, float]] = []
+        self._saved: int | None = None
+        """The iteration of the newest checkpoint."""
+        self._begin = self._last_save = time.perf_counter()
+
+    def write_to(self, folder: Path, lock: RunLock) -> None:
+        self._folder, self._lock = folder, lock
+
+    def go(self, start: Archive | None, *, resuming: bool = False) -> Run:
+        self._begin = time.perf_counter()
+        for callback in self._callbacks:
+            callback.on_start(self._config)
+        try:
+            self._loop.prepare()
+            checkpoint = self._find_checkpoint() if resuming else None
+            if checkpoint is None:
+                self._start(start)
+            else:
+                self._restore(checkpoint)
+            self._control.under_way.set()
+            self._last_save = time.perf_counter()
+            self._iterate()
+            self._write_archive()
+            self._write_checkpoint()
+        except DivergenceError:
+            self._write_archive()  # but no checkpoint: there is nothing to go on from
+            raise
+        except StorageError as error:
+            raise StorageError(f"{error} {self._how_to_go_on()}") from error
+        except StoppedError:
+            raise
+        except BaseException:
+            self._rescue()
+            raise
+        finally:
+            self._control.under_way.clear()
+            if self._file is not None:
+                self._file.close()
+        return self._result()
+
+    def _start(self, start: Archive | None) -> None:
+        loop = self._loop
+        loop.start(None if start is None else _seeds(start))
+        self._config["reference_point"] = (loop.reference_point * self._task.direction).tolist()
+        self._write_config()
+        row = self._row()
+        self._open_table(list(row))
+        self._log(row)
         loop.stop_if_diverged()
-        while loop.iteration < iterations:
-            loop.advance(min((loop.iteration // log_every + 1) * log_every, iterations))
-            rows.append(_row(loop, start))
-            _log(rows[-1], file, callbacks)
-    finally:
-        if folder is not None:
-            write_archive(folder, loop.archive)
-        if file is not None:
-            file.close()
-    metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    archive = loop.archive
-    del loop.carry  # what was learned and learned from: not needed any more, and large
-    archive = jax.tree.map(jnp.asarray, jax.device_get(archive))  # free of the devices it was made on
-    result = Run(task, config, archive, metrics, folder)
-    for callback in callbacks:
-        callback.on_end(result)
-    return result
+
+    def _find_checkpoint(self) -> Checkpoint | None:
+        assert self._folder is not None
+        loop, wanted = self._loop, self._config["iterations"]
+        checkpoint = newest_checkpoint(self._folder, loop.carry_shapes(), loop.place, _identity(self._config))
+        if checkpoint is None:
+            return None
+        reached, made_with = checkpoint.facts["iteration"], checkpoint.facts["made_with"]
+        if wanted < reached:
+            raise InputError(
+                f"iterations is {wanted}, but the run in {str(self._folder)!r} is at iteration {reached} already; give "
+                "at least that."
+            )
+        changed = [name for name, value in _surroundings().items() if value != made_with.get(name)]
+        if changed:
+            warnings.warn(
+                f"the run goes on with other {' and '.join(changed)} than before, so its bits may differ from those of "
+                "a run that was never interrupted.",
+                stacklevel=4,
+            )
+        return checkpoint
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        assert self._folder is not None
+        facts = checkpoint.facts
+        reference_point = np.asarray(facts["reference_point"], float) * self._task.direction
+        metrics = {name: jnp.float32(value) for name, value in facts["metrics"].items()}
+        self._loop.restore(checkpoint.state, metrics, facts["iteration"], facts["env_steps"], reference_point)
+        self._begin = time.perf_counter() - facts["seconds"]
+        self._rows = rows_of(checkpoint.table, self._folder / METRICS)
+        if not self._rows:
+            raise InputError(
+                f"the checkpoint of {str(self._folder)!r} holds no row of metrics, so it is not one of a run."
+            )
+        self._config["reference_point"] = facts["reference_point"]
+        self._write_config()
+        self._open_table(list(self._rows[0]))
+        self._saved = facts["iteration"]
+        for callback in self._callbacks:
+            callback.on_progress(self._loop.iteration)
+
+    def _iterate(self) -> None:
+        loop, iterations = self._loop, self._config["iterations"]
+        log_every, snapshot_every = self._config["log_every"], self._config.get("snapshot_every") or 0
+        while True:
+            done = loop.iteration >= iterations
+            if self._rows[-1]["iteration"] < loop.iteration and (done or loop.iteration % log_every == 0):
+                self._log(self._row())
+            if snapshot_every and (done or loop.iteration % snapshot_every == 0):
+                self._snapshot()
+            if done:
+                return
+            if self._is_save_due():
+                self._write_archive()
+                self._write_checkpoint()
+            if self._control.stopping:
+                raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.")
+            ends = [_next(loop.iteration, log_every), iterations]
+            loop.advance(min(ends + [_next(loop.iteration, snapshot_every)] * bool(snapshot_every)))
+            for callback in self._callbacks:
+                callback.on_progress(loop.iteration)
+
+    def _is_save_due(self) -> bool:
+        asked = self._control.wants_checkpoint() or self._control.stopping
+        minutes = (time.perf_counter() - self._last_save) / 60
+        return self._saved != self._loop.iteration and (asked or minutes >= self._config["checkpoint_minutes"])
+
+    def _write_checkpoint(self) -> None:
+        """Of the iteration that the loop is at, unless there is one."""
+        loop = self._loop
+        if self._folder is None or self._saved == loop.iteration:
+            return
+        facts = {
+            "iteration": loop.iteration,
+            "env_steps": loop.env_steps,
+            "seconds": self._seconds(),
+            "reference_point": self._config["reference_point"],
+            "metrics": {name: float(value) for name, value in loop.metrics.items()},
+            "made_with": _surroundings(),
+        }
+        checkpoint = Checkpoint(facts, loop.carry, table_of(list(self._rows[0]), self._rows))
+        path = write_checkpoint(self._folder, checkpoint, _identity(self._config), self._check_lock)
+        self._saved, self._last_save = loop.iteration, time.perf_counter()
+        for callback in self._callbacks:
+            callback.on_checkpoint(path)
+
+    def _write_archive(self) -> None:
+        if self._folder is not None:
+            self._check_lock()
+            write_archive(self._folder / ARCHIVE, self._loop.archive)
+
+    def _write_config(self) -> None:
+        if self._folder is not None:
+            self._check_lock()
+            write_json(self._folder / CONFIG, self._config)
+
+    def _snapshot(self) -> None:
+        if self._folder is not None:
+            self._check_lock()
+            write_snapshot(self._folder, self._loop.iteration, self._loop.archive)
+
+    def _rescue(self) -> None:
+        """After an error or a KeyboardInterrupt: what was found, if the last chunk is whole."""
+        carry = getattr(self._loop, "carry", None)
+        if not self._rows or any(leaf.is_deleted() for leaf in jax.tree.leaves(carry)):
+            return
+        try:
+            self._write_archive()
+            self._write_checkpoint()
+        except (StorageError, InputError) as error:
+            warnings.warn(str(error), stacklevel=3)  # the first error is the one to raise
+
+    def _open_table(self, columns: list[str]) -> None:
+        if self._folder is not None:
+            self._check_lock()
+            self._file = MetricsFile(self._folder / METRICS, columns, self._rows)
+
+    def _log(self, row: dict[str, float]) -> None:
+        self._rows.append(row)
+        if self._file is not None:
+            self._check_lock()
+            self._file.append(row)
+        for callback in self._callbacks:
+            callback.on_log(row)
+        self._loop.count_anew()
+
+    def _row(self) -> dict[str, float]:
+        """The columns of metrics.csv, in their order."""
+        loop = self._loop
+        progress = loop.carry.progress
+        measured = archive_metrics(loop.archive, loop.reference_point, progress.best)
+        below, exact = measured.pop("below_reference"), measured.pop("hypervolume_exact")
+        return {
+            "iteration": float(loop.iteration),
+            "evaluations": float((loop.iteration + 1) * loop.batch + self._config["seeded"]),
+            "seconds": self._seconds(),
+            **measured,
+            "failed_evaluations": float(progress.failed),
+            "below_reference": below,
+            **{f"added_{source.name.lower()}": float(progress.added[source]) for source in Source},
+            "hypervolume_exact": exact,
+            **({"env_steps": float(loop.total_steps)} if loop.total_steps else {}),
+            **{name: float(value) for name, value in loop.metrics.items()},
+        }
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._begin
+
+    def _check_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.check()
+
+    def _how_to_go_on(self) -> str:
+        kept = "from its start" if self._saved is None else f"the checkpoint of iteration {self._saved}, which is whole"
+        return f"The run stopped; make room there and continue from {kept}, with: moqd resume {self._folder}"
+
+    def _result(self) -> Run:
+        archive = cleared(self._loop.archive)
+        del self._loop.carry  # what was learned and learned from: not needed any more, and large
+        archive = jax.tree.map(jnp.asarray, jax.device_get(archive))  # free of the devices it was made on
+        result = Run(self._task, self._config, archive, columns_of(self._rows), self._folder)
+        for callback in self._callbacks:
+            callback.on_end(result)
+        return result
 
 
-def _row(loop: Loop, start: float) -> dict[str, float]:
-    """The columns of metrics.csv, in their order."""
-    progress = loop.carry.progress
-    measured = archive_metrics(loop.archive, loop.reference_point, progress.best)
-    below, exact = measured.pop("below_reference"), measured.pop("hypervolume_exact")
+def _next(iteration: int, every: int) -> int:
+    return (iteration // every + 1) * every if every else iteration
+
+
+def _seeds(archive: Archive) -> Seeds:
+    cell, place = np.nonzero(np.asarray(archive.valid))
+    rows = jax.tree.map(lambda leaf: np.asarray(leaf)[cell, place], (archive.genotype, archive.preference))
+    return Seeds(*rows)
+
+
+def _archive_from(source: Run | Archive | str | os.PathLike[str], task: Task) -> Archive:
+    """The archive to begin with, which must be one of such solutions as the task has."""
+    if isinstance(source, str | os.PathLike):
+        folder = Path(source)
+        config = read_config(folder)
+        archive = read_archive(folder / ARCHIVE, task_of(config, folder, task))
+    else:
+        archive = source.archive if isinstance(source, Run) else source
+    expected = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
+    shapes = [leaf.shape[2:] for leaf in jax.tree.leaves(archive.genotype)]
+    wanted = [leaf.shape[1:] for leaf in jax.tree.leaves(expected)]
+    if shapes != wanted or archive.fitness.shape[2] != task.num_objectives:
+        raise InputError(
+            f"init_from holds solutions of shapes {shapes} with {archive.fitness.shape[2]} objectives, but task "
+            f"{task.name!r} has {wanted} and {task.num_objectives}; give an archive of the same task."
+        )
+    if not np.any(np.asarray(archive.valid)):
+        raise InputError("init_from is an archive without solutions; give one that has some.")
+    return archive
+
+
+def _algorithm_of(config: Mapping[str, Any], folder: Path, task: Task, algorithm: Algorithm | None) -> Algorithm:
+    values = dict(config["algorithm"])
+    name = values.pop("name", None)
+    if algorithm is not None:
+        if {"name": algorithm.name, **json.loads(json.dumps(asdict(algorithm.config)))} != config["algorithm"]:
+            raise InputError(f"the run in {str(folder)!r} is of another algorithm than {algorithm.name!r} as given.")
+        return algorithm
+    if name not in ALGORITHMS:
+        raise InputError(
+            f"the run in {str(folder)!r} is of the algorithm {name!r}, which is not one of moqd's; pass it, as in "
+            "resume(path, algorithm=...)."
+        )
+    return make_algorithm(name, task, **values)
+
+
+def _identity(config: Mapping[str, Any]) -> str:
+    """What makes a run the run that it is, however long it goes on and wherever."""
+    identity = {name: config[name] for name in ("task", "algorithm", "seed", "batch", "seeded")}
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def _surroundings() -> dict[str, Any]:
+    """What the bits of a result depend on beside the settings."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
-        "iteration": float(loop.iteration),
-        "evaluations": float((loop.iteration + 1) * loop.batch),
-        "seconds": time.perf_counter() - start,
-        **measured,
-        "failed_evaluations": float(progress.failed),
-        "below_reference": below,
-        **{f"added_{source.name.lower()}": float(progress.added[source]) for source in Source},
-        "hypervolume_exact": exact,
-        **{name: float(value) for name, value in loop.metrics.items()},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("moqd", "jax", "jaxlib", "numpy", "scikit-learn")},
+        },
+        "devices": [device.device_kind for device in jax.local_devices()],
+        "machine": {"processor": _processor(), "cores": cores},
     }
 
 
-def _log(row: Mapping[str, float], file: MetricsFile | None, callbacks: Sequence[Callback]) -> None:
-    if file is not None:
-        file.append(row)
-    for callback in callbacks:
-        callback.on_log(row)
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
@@ -151,15 +481,26 @@ def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
 
 
 def _new_folder(folder: Path) -> Path:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"out is {str(folder)!r}, which is there already; give the name of a new folder.")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        # What a process that was killed before it wrote anything left is nobody's.
+        taken = folder.exists() and (not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir()))
+        if not taken:
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder
     except OSError as error:
         raise InputError(
             f"out is {str(folder)!r}, which cannot be made ({error.strerror}); give a folder that you may write to."
         ) from error
-    return folder
+    if (folder / CONFIG).exists():
+        raise InputError(
+            f"out is {str(folder)!r}, which holds a run already; continue that with: moqd resume {folder}, or write to "
+            f"another folder, such as --out {_free(folder)}"
+        )
+    raise InputError(f"out is {str(folder)!r}, which is there already; give the name of a new folder.")
+
+
+def _free(folder: Path) -> Path:
+    return next(path for i in range(2, 10**6) if not (path := folder.with_name(f"{folder.name}-{i}")).exists())
 
 
 def _whole_number(argument: str, value: int, *, least: int, most: int | None = None) -> int:

@@ -1,4 +1,8 @@
-"""The archive in feature space: a quantity of every cell as colour (two features) or height (one)."""
+"""The archive in feature space: a quantity of every cell as height (one feature) or colour (more)."""
+
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -6,33 +10,81 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from scipy.spatial import Voronoi
 
 from moqd.archive import Archive
 from moqd.errors import InputError
-from moqd.plots.style import CONTEXT, EMPTY, QUANTITY
+from moqd.plots.parallel_axes import LABEL_WIDTH, parallel_axes, width_of
+from moqd.plots.style import CONTEXT, EMPTY, QUANTITY, feature_label
+from moqd.tasks import Task
+
+MOST_PAIRED = 4
+"""Features of which every pair is drawn; there are too many pairs of more."""
+
+
+def archive_map_figure(
+    archive: Archive, value: Float[np.ndarray, "cells"], task: Task, *, label: str = "hypervolume"
+) -> Figure:
+    """The map as a figure of its own; with three or four features, every pair of them stands above it."""
+    if task.num_features in (1, 2):
+        figure = Figure(figsize=(7, 4) if task.num_features == 1 else (6.4, 5), layout="constrained")
+        archive_map(figure.subplots(), archive, value, task, label=label)
+    elif task.num_features > MOST_PAIRED:
+        figure = Figure(figsize=(width_of(task.num_features), 4.5), layout="constrained")
+        archive_map(figure.subplots(), archive, value, task, label=label)
+    else:
+        num_rows = 1 if task.num_features == 3 else 2
+        figure = Figure(figsize=(10, 3.1 * num_rows + 3.6), layout="constrained")
+        above, below = np.asarray(figure.subfigures(2, 1, height_ratios=[3.1 * num_rows, 3.6]))
+        feature_pairs(above.subplots(num_rows, 3).flat, archive, value, task)
+        archive_map(below.subplots(), archive, value, task, label=label)
+    return figure
 
 
 def archive_map(
-    ax: Axes,
-    archive: Archive,
-    value: Float[np.ndarray, "cells"],
-    *,
-    feature_names: tuple[str, ...],
-    label: str = "hypervolume",
+    ax: Axes, archive: Archive, value: Float[np.ndarray, "cells"], task: Task, *, label: str = "hypervolume"
 ) -> None:
-    """Draws `value` of every occupied cell; empty cells stay grey."""
-    centroid = np.asarray(archive.centroid, float)
+    """Draws `value` of every occupied cell: one feature as bars, two as a mosaic, more as parallel axes.
+
+    Empty cells are grey; with parallel axes they are left out.
+    """
+    if task.num_features == 0:
+        raise InputError(f"task {task.name!r} has no features, so its archive is one cell; there is no map of it.")
+    occupied = np.any(np.asarray(archive.valid), axis=1)
     lower, upper = np.asarray(archive.feature_bounds, float)
-    occupied = np.asarray(archive.valid).any(axis=1)
-    if len(feature_names) == 1:
-        _strip(ax, centroid[:, 0], np.where(occupied, value, 0), lower[0], upper[0])
-        ax.set(xlabel=feature_names[0], ylabel=label)
-    elif len(feature_names) == 2:
-        _mosaic(ax, centroid, np.where(occupied, value, np.nan), lower, upper, label)
-        ax.set(xlabel=feature_names[0], ylabel=feature_names[1])
+    centroid = np.asarray(archive.centroid, float)
+    if task.num_features == 1:
+        _bars(ax, centroid[:, 0], value, occupied, lower[0], upper[0])
+        ax.set(xlabel=feature_label(task, task.feature_names[0], width=80), ylabel=f"{label} (grey: empty cell)")
+        return
+    if task.num_features == 2:
+        drawn = _mosaic(ax, centroid, value, occupied, lower, upper)
+        ax.set_xlabel(feature_label(task, task.feature_names[0]))
+        ax.set_ylabel(feature_label(task, task.feature_names[1]))
+        label = f"{label} (grey: empty cell)"
     else:
-        raise InputError(f"the archive has {len(feature_names)} features; a map can be drawn of one or two.")
+        best_last = np.flatnonzero(occupied)[np.argsort(value[occupied])]
+        labels = [feature_label(task, name, width=LABEL_WIDTH) for name in task.feature_names]
+        style = _colours(value[occupied]) | {"linewidths": 1.2}
+        drawn = parallel_axes(ax, centroid[best_last], lower, upper, labels, array=value[best_last], **style)
+        ax.set_title("every occupied cell as a line through its centre")
+    if occupied.any():
+        ax.figure.colorbar(drawn, ax=ax, label=label, fraction=0.046, pad=0.03)
+
+
+def feature_pairs(axes: Iterable[Axes], archive: Archive, value: Float[np.ndarray, "cells"], task: Task) -> None:
+    """Draws the centres of all cells in the plane of every two features, one after the other; the best lie on top."""
+    occupied = np.any(np.asarray(archive.valid), axis=1)
+    centroid = np.asarray(archive.centroid, float)
+    best_last = np.flatnonzero(occupied)[np.argsort(value[occupied])]
+    for ax, (i, j) in zip(axes, combinations(range(task.num_features), 2), strict=True):
+        ax.scatter(centroid[~occupied, i], centroid[~occupied, j], s=14, color=EMPTY)
+        x, y = centroid[best_last].T[[i, j]]
+        ax.scatter(x, y, s=26, c=value[best_last], edgecolors="white", linewidths=0.3, **_colours(value[occupied]))
+        ax.set(xlim=task.feature_bounds[i], ylim=task.feature_bounds[j])
+        ax.set_xlabel(feature_label(task, task.feature_names[i]))
+        ax.set_ylabel(feature_label(task, task.feature_names[j]))
 
 
 def cell_polygons(
@@ -47,21 +99,39 @@ def cell_polygons(
     return [lower + np.clip(polygon, 0, 1) * (upper - lower) for polygon in corners]
 
 
+def _colours(known: np.ndarray) -> dict[str, Any]:
+    """One scale of colours for all that is known."""
+    return {"cmap": QUANTITY, "norm": Normalize(*(known.min(), known.max()) if known.size else (0, 1))}
+
+
 def _mosaic(
-    ax: Axes, centroid: np.ndarray, value: np.ndarray, lower: np.ndarray, upper: np.ndarray, label: str
-) -> None:
-    known = value[np.isfinite(value)]
-    colours = ScalarMappable(Normalize(*(known.min(), known.max()) if known.size else (0, 1)), QUANTITY)
-    faces = [colours.to_rgba(v) if np.isfinite(v) else EMPTY for v in value]
+    ax: Axes, centroid: np.ndarray, value: np.ndarray, occupied: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> ScalarMappable:
     cells = cell_polygons(centroid, lower, upper)
-    ax.add_collection(PolyCollection(cells, facecolors=faces, edgecolors="white", linewidths=0.5))
+    border: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.5}
+    empty = [cell for cell, there in zip(cells, occupied, strict=True) if not there]
+    filled = [cell for cell, there in zip(cells, occupied, strict=True) if there]
+    ax.add_collection(PolyCollection(empty, facecolors=EMPTY, **border))
+    drawn = PolyCollection(filled, array=value[occupied], **_colours(value[occupied]), **border)
+    ax.add_collection(drawn)
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]), box_aspect=1)
     ax.locator_params(nbins=5)
-    ax.figure.colorbar(colours, ax=ax, label=label, fraction=0.046, pad=0.03)
+    return drawn
 
 
-def _strip(ax: Axes, centroid: np.ndarray, value: np.ndarray, lower: float, upper: float) -> None:
+def _bars(ax: Axes, centroid: np.ndarray, value: np.ndarray, occupied: np.ndarray, lower: float, upper: float) -> None:
     order = np.argsort(centroid)
     edges = np.concatenate([[lower], (centroid[order][1:] + centroid[order][:-1]) / 2, [upper]])
-    ax.bar(edges[:-1], value[order], np.diff(edges), align="edge", color=CONTEXT, edgecolor="white", linewidth=0.3)
+    there, start, width = occupied[order], edges[:-1], np.diff(edges)
+    for left, wide in zip(start[~there], width[~there], strict=True):
+        ax.axvspan(left, left + wide, color=EMPTY, linewidth=0)
+    ax.bar(
+        start[there],
+        value[order][there],
+        width[there],
+        align="edge",
+        color=CONTEXT,
+        edgecolor="white",
+        linewidth=0.3,
+    )
     ax.set_xlim(lower, upper)

@@ -1,42 +1,96 @@
 """The fronts in objective space: that of every cell, and the global one."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from moqd.archive import Archive
 from moqd.metrics import cell_fronts, global_front
-from moqd.plots.style import CONTEXT, FRONT
+from moqd.plots.parallel_axes import LABEL_WIDTH, parallel_axes, width_of
+from moqd.plots.style import CONTEXT, FRONT, note, objective_label
 from moqd.tasks import Task
 
 
+def fronts_figure(archive: Archive, task: Task) -> Figure:
+    """The fronts as a figure of their own."""
+    width, height = {1: (7, 4), 2: (7, 5), 3: (7, 6)}.get(task.num_objectives, (width_of(task.num_objectives), 4.5))
+    figure = Figure(figsize=(width, height), layout="constrained")
+    fronts(figure.add_subplot(projection=projection(task)), archive, task)
+    return figure
+
+
+def projection(task: Task) -> str | None:
+    """Of the axes that the fronts are drawn into."""
+    return "3d" if task.num_objectives == 3 else None
+
+
 def fronts(ax: Axes, archive: Archive, task: Task) -> None:
-    """Draws the fronts in the user's units: two objectives as a plane, more as parallel axes."""
+    """Draws the fronts in the user's units: two objectives as a plane, three as a space, more as parallel axes.
+
+    The axes need the `projection` of the task. With one objective, the cells stand in order.
+    """
     cells = [front * task.direction for front in cell_fronts(archive) if len(front)]
     best = global_front(archive) * task.direction
-    if task.num_objectives == 2:
-        _plane(ax, cells, best)
-        labels = [name + (" (less is better)" if name in task.minimised else "") for name in task.objective_names]
-        ax.set(xlabel=labels[0], ylabel=labels[1])
+    if not cells:
+        note(ax, "the archive is empty")
+        ax.set_axis_off()
+        return
+    if task.num_objectives == 1:
+        _ranking(ax, np.concatenate(cells)[:, 0] * task.direction, task)
+    elif task.num_objectives == 2:
+        _plane(ax, cells, best, task)
+    elif task.num_objectives == 3:
+        _space(ax, np.concatenate(cells), best, task)
     else:
-        labels = [f"{name} {'↓' if name in task.minimised else '↑'}" for name in task.objective_names]
-        _parallel_axes(ax, np.concatenate(cells), best, labels)
+        _parallel(ax, np.concatenate(cells), best, task)
 
 
-def _plane(ax: Axes, cells: list[np.ndarray], best: np.ndarray) -> None:
+def _ranking(ax: Axes, fitness: np.ndarray, task: Task) -> None:
+    best_first = np.sort(fitness)[::-1] * task.direction
+    ax.plot(np.arange(1, len(best_first) + 1), best_first, ".", color=CONTEXT, label="solution")
+    ax.plot(1, best_first[0], "o", color=FRONT, label="the best")
+    ax.set(xlabel="rank", ylabel=objective_label(task, task.objective_names[0]))
+    ax.legend(frameon=False)
+
+
+def _plane(ax: Axes, cells: list[np.ndarray], best: np.ndarray, task: Task) -> None:
     for i, front in enumerate(cells):
         ordered = front[np.argsort(front[:, 0])]
         label = "front of a cell" if i == 0 else None
         ax.plot(*ordered.T, ".-", color=CONTEXT, markersize=3, linewidth=0.6, alpha=0.45, label=label)
     ordered = best[np.argsort(best[:, 0])]
     ax.plot(*ordered.T, "o-", color=FRONT, markersize=3.5, linewidth=1.2, label="global front")
+    ax.set_xlabel(objective_label(task, task.objective_names[0], width=54))
+    ax.set_ylabel(objective_label(task, task.objective_names[1], width=44))
     ax.legend(frameon=False)
 
 
-def _parallel_axes(ax: Axes, everything: np.ndarray, best: np.ndarray, labels: list[str]) -> None:
+def _space(ax: Any, everything: np.ndarray, best: np.ndarray, task: Task) -> None:
+    """Lines down to the floor say where a point of the global front stands."""
+    ax.computed_zorder = False  # the global front is in front, wherever it is in depth
+    ax.scatter(*everything.T, s=7, color=CONTEXT, alpha=0.5, linewidths=0, label="front of a cell", rasterized=True)
+    floor, ceiling = ax.get_zlim()
+    stems = np.stack([best, np.where([True, True, False], best, floor), np.full_like(best, np.nan)], axis=1)
+    ax.plot(*stems.reshape(-1, 3).T, color=FRONT, linewidth=0.5, alpha=0.25)
+    ax.set_zlim(floor, ceiling)
+    ax.scatter(*best.T, s=18, color=FRONT, edgecolors="white", linewidths=0.3, depthshade=False, label="global front")
+    labels = [objective_label(task, name, width=30) for name in task.objective_names]
+    ax.set_xlabel(labels[0], labelpad=12)
+    ax.set_ylabel(labels[1], labelpad=12)
+    ax.set_zlabel(labels[2], labelpad=14)
+    ax.locator_params(nbins=5)
+    ax.view_init(elev=22, azim=-55)
+    ax.set_box_aspect(None, zoom=0.95)
+    ax.legend(frameon=False, loc="upper left", markerscale=1.5)
+
+
+def _parallel(ax: Axes, everything: np.ndarray, best: np.ndarray, task: Task) -> None:
     low, high = everything.min(axis=0), everything.max(axis=0)
-    scaled = (best - low) / np.where(high > low, high - low, 1)
-    place = np.arange(len(labels))
-    ax.plot(place, scaled.T, color=FRONT, linewidth=0.5, alpha=min(1.0, 100 / len(best)))
-    ends = [f"{label}\n{round(a, 6):.2g} to {b:.2g}" for label, a, b in zip(labels, low, high, strict=True)]
-    ax.set_xticks(place, ends)
-    ax.set(ylabel="global front, between the archive's lowest and highest", ylim=(0, 1), xlim=(place[0], place[-1]))
+    labels = [objective_label(task, name, width=LABEL_WIDTH) for name in task.objective_names]
+    for rows, colour, label in ((everything, CONTEXT, "front of a cell"), (best, FRONT, "global front")):
+        alpha = min(1.0, max(0.05, 100 / len(rows)))
+        parallel_axes(ax, rows, low, high, labels, colors=colour, linewidths=0.5, alpha=alpha, rasterized=True)
+        ax.plot([], [], color=colour, label=label)
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)

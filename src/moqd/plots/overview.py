@@ -2,29 +2,40 @@
 
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from moqd.experiment.store import Run
 from moqd.metrics import cell_hypervolumes
 from moqd.plots.archive_map import archive_map
-from moqd.plots.fronts import fronts
+from moqd.plots.fronts import fronts, projection
+from moqd.plots.parallel_axes import width_of
+from moqd.plots.style import plain
 
 
 def save_overview(run: Run, path: Path) -> None:
     """Writes the picture as a PNG."""
-    mapped = run.task.num_features in (1, 2)
-    figure = Figure(figsize=(11 if mapped else 6, 4.6), layout="constrained")
-    axes = figure.subplots(1, 2 if mapped else 1, squeeze=False)[0]
-    if mapped:
-        volume = cell_hypervolumes(run.archive, run.reference_point)
-        archive_map(axes[0], run.archive, volume, feature_names=tuple(run.task.feature_names))
-        axes[0].set_title("hypervolume of every cell's front")
-    fronts(axes[-1], run.archive, run.task)
-    axes[-1].set_title("the fronts")
-    algorithm = run.config["algorithm"]["name"]
-    last = {name: column[-1] for name, column in run.metrics.items()}
-    figure.suptitle(
-        f"{run.task.name}, {algorithm}: {last['num_solutions']:.0f} solutions, coverage {last['coverage']:.0%}"
-    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    overview_figure(run, cell_hypervolumes(run.archive, run.reference_point)).savefig(path, dpi=150)
+
+
+def overview_figure(run: Run, value: Float[np.ndarray, "cells"]) -> Figure:
+    """The map of `value`, the hypervolume of every cell, beside the fronts; without features only these."""
+    mapped = run.task.num_features > 0
+    widths = [width_of(run.task.num_features)] * mapped + [width_of(run.task.num_objectives)]
+    figure = Figure(figsize=(sum(widths) + 0.5, 5), layout="constrained")
+    grid = figure.add_gridspec(1, len(widths), width_ratios=widths)
+    if mapped:
+        ax = figure.add_subplot(grid[0])
+        archive_map(ax, run.archive, value, run.task)
+        ax.set_title("hypervolume of every cell's front")
+    ax = figure.add_subplot(grid[-1], projection=projection(run.task))
+    fronts(ax, run.archive, run.task)
+    ax.set_title("the fronts", pad=24 if run.task.num_objectives > 3 else None)
+    valid = np.asarray(run.archive.valid)
+    figure.suptitle(
+        plain(f"{run.task.name}, {run.config['algorithm']['name']}")
+        + f": {valid.sum()} solutions, coverage {valid.any(axis=1).mean():.0%}"
+    )
+    return figure

@@ -30,7 +30,7 @@ class TD3Config:
     minibatch: int = 256
     """Transitions per step of training or of the policy-gradient variation."""
     critic_hidden_sizes: tuple[int, ...] = (256, 256)
-    """Hidden layers of each critic. (The actor has those of the policies, so that it can be one.)"""
+    """Hidden layers of each critic; the actor has those of the policies, so that it can be one."""
     critic_learning_rate: float = 3e-4
     """Adam's step size for the critics."""
     actor_learning_rate: float = 3e-4

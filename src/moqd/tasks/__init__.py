@@ -1,7 +1,7 @@
 """Tasks by name, and the classes for one's own."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -42,12 +42,13 @@ def make_task(name: str, **overrides: Any) -> Task:
         raise unknown_name("task", name, TASKS)
     entry = TASKS[name]
     own = {option: value for option, value in overrides.items() if option != "reference_point"}
-    task = entry.build(overridden(entry.config, own, f"task {name!r}"))
-    return replace(
-        task,
-        reference_point=overrides.get("reference_point", task.reference_point),
-        options={"name": name, **overrides},
-    )
+    config = overridden(entry.config, own, f"task {name!r}")
+    task = entry.build(config)
+    options = {"name": name, **asdict(config)}
+    if overrides.get("reference_point") is not None:
+        task = replace(task, reference_point=overrides["reference_point"])
+        options["reference_point"] = task.reference_point
+    return replace(task, options=options)
 
 
 def replay(task: Task, genotype: Genotype) -> Replay:

@@ -48,6 +48,12 @@ def arm(config: ArmConfig) -> FunctionTask:
         feature_names=("hand x", "hand y"),
         feature_bounds=((-1.0, 1.0), (-1.0, 1.0)),
         reference_point=(2.5, 0.5),
+        units={
+            "bending": "rad², mean",
+            "torque": "arm weight · length, mean",
+            "hand x": "arm lengths",
+            "hand y": "arm lengths",
+        },
         traceable=True,
     )
 

@@ -67,6 +67,14 @@ def _height(state: Any) -> Float[Array, ""]:
 
 FORWARD = _metric("reward_forward")
 ENERGY = _metric("reward_ctrl")  # minus a weight of the robot's times the sum of squared actions
+UNITS = {
+    "forward velocity": "m/s, summed over steps",
+    "x velocity": "m/s, summed over steps",
+    "y velocity": "m/s, summed over steps",
+    "jumping height": "m, summed over steps",
+    "energy": "minus control cost, summed",
+}
+CONTACT_UNIT = "share of steps on the ground"
 ANT = ("front left foot", "front right foot", "back left foot", "back right foot")
 SCENES = {
     "ant-2": Scene(
@@ -117,14 +125,16 @@ SCENES = {
 def locomotion(name: str, config: LocomotionConfig) -> "LocomotionTask":
     """One of the six tasks."""
     scene = SCENES[name]
+    contacts = tuple(f"{foot} contact" for foot in scene.feet)
     return LocomotionTask(
         scene,
         config,
         name=name,
         objective_names=tuple(scene.rewards),
-        feature_names=tuple(f"{foot} contact" for foot in scene.feet),
+        feature_names=contacts,
         feature_bounds=((0.0, 1.0),) * len(scene.feet),
         reference_point=tuple(value * config.episode_length / 1000 for value in scene.reference_point),
+        units={reward: UNITS[reward] for reward in scene.rewards} | dict.fromkeys(contacts, CONTACT_UNIT),
     )
 
 
@@ -297,6 +307,7 @@ class LocomotionTask(Task):
             feature=outcome.contact / jnp.maximum(ended, 1).astype(jnp.float32),
             valid=~outcome.failed,
             transitions=None if steps is None else Transition(*steps, terminated=terminated, valid=time < ended),
+            num_steps=outcome.length,
         )
 
     def _no_steps(self, batch: int) -> Steps:

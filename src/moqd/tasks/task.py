@@ -52,6 +52,8 @@ class Task(ABC):
     """(lowest, highest) of each feature: the space that the cells divide."""
     reference_point: Sequence[float] | None = None
     """Where hypervolume is measured from, in the user's units; None: fixed from the first batch of a run."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """The unit of an objective or feature by its name, for tables and figures: {"weight": "kg"}."""
     traceable: bool = True
     """Whether `evaluate` can be compiled by JAX; if not, it runs on the host."""
     options: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -104,6 +106,12 @@ class Task(ABC):
         for name in self.minimised:
             if name not in self.objective_names:
                 raise unknown_name("objective", name, self.objective_names, of="minimised")
+        if not isinstance(self.units, Mapping) or not all(isinstance(unit, str) for unit in self.units.values()):
+            raise InputError(f'units is {self.units!r}; give a unit for each name, such as {{"weight": "kg"}}.')
+        measured = (*self.objective_names, *self.feature_names)
+        for name in self.units:
+            if name not in measured:
+                raise unknown_name("objective or feature", name, measured, of="units")
         if len(self.feature_bounds) != len(self.feature_names):
             raise InputError(
                 f"feature_bounds has {len(self.feature_bounds)} entries, but feature_names has "
@@ -132,6 +140,10 @@ class Task(ABC):
         """-1 for a minimised objective, 1 for others: turns fitness into the user's units, and back."""
         return np.array([-1.0 if name in self.minimised else 1.0 for name in self.objective_names], np.float32)
 
+    def label(self, name: str) -> str:
+        """An objective or feature with its unit, where it has one: "weight (kg)"."""
+        return f"{name} ({self.units[name]})" if name in self.units else name
+
 
 def averaged(evaluation: Evaluation, resamples: int) -> Evaluation:
     """An evaluation in which every solution has `resamples` rows one after the other, with one row for each.
@@ -148,6 +160,7 @@ def averaged(evaluation: Evaluation, resamples: int) -> Evaluation:
         feature=jnp.mean(rows(evaluation.feature), axis=1),
         valid=jnp.all(rows(evaluation.valid), axis=1),
         std=jnp.std(rows(evaluation.fitness), axis=1),
+        num_steps=None if evaluation.num_steps is None else jnp.sum(rows(evaluation.num_steps), axis=1),
     )
 
 

@@ -1,0 +1,170 @@
+"""The lock of a run: only one process writes to its folder, also on storage that several machines share.
+
+Locks are numbered files, and the highest number counts. A lock is made by linking a whole file to the next number,
+which only one process can; the highest is never removed, only marked as released. So of several processes that find a
+stale lock one takes the run over, however slow the others are, and a process whose lock was taken over (because it was
+suspended, and its heart did not beat) notices before it writes again.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from moqd.errors import InputError, StorageError
+from moqd.experiment.files import FORMAT, own_folder, read_json, write_json
+
+FOLDER = ".lock"
+HEARTBEAT = 10.0
+"""Seconds between two signs of life."""
+STALE = 60.0
+"""Seconds without one after which the lock of another machine counts for nothing."""
+
+
+class RunLock:
+    """Held from `with` on; raises InputError if another process is at it."""
+
+    def __init__(self, run_folder: Path) -> None:
+        self._run = run_folder
+        self._folder = own_folder(run_folder / FOLDER)
+        self._number = 0
+        self._released = threading.Event()
+        self._me = {"format": FORMAT, "released": False, "since": time.time(), **this_process()}
+
+    def __enter__(self) -> "RunLock":
+        self._number = self._acquire()
+        threading.Thread(target=self._beat, daemon=True, name="moqd-heartbeat").start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def check(self) -> None:
+        """To be called before anything is written."""
+        if self._highest() != self._number:
+            raise InputError(
+                f"{str(self._run)!r} was taken over by another process while this one was suspended; it stops, and the "
+                "other goes on."
+            )
+
+    def release(self) -> None:
+        """So that others need not find out that this process is gone."""
+        if self._released.is_set():
+            return
+        self._released.set()
+        # A full disk must not hide what went wrong; the process ends, and that releases it too.
+        with suppress(OSError, StorageError):
+            if self._highest() == self._number:
+                write_json(self._path(self._number), self._me | {"released": True})
+
+    def _acquire(self) -> int:
+        number = self._highest()
+        if number and (holder := self._holder(number)) is not None:
+            raise InputError(holder)
+        mine = self._folder / f".{os.getpid()}.{threading.get_ident()}.new"
+        try:
+            mine.write_text(json.dumps(self._me), encoding="utf-8")
+            os.link(mine, self._path(number + 1))
+        except FileExistsError:
+            raise InputError(self._just_taken()) from None
+        except OSError as error:
+            raise StorageError(f"{str(self._run)!r} cannot be written to ({error.strerror}).") from error
+        finally:
+            mine.unlink(missing_ok=True)
+        if self._highest() != number + 1:  # we were so slow that others came and went
+            self._path(number + 1).unlink(missing_ok=True)
+            raise InputError(self._just_taken())
+        for path in self._folder.glob("*.json"):
+            if path.stem.isdigit() and int(path.stem) <= number:
+                path.unlink(missing_ok=True)
+        return number + 1
+
+    def _just_taken(self) -> str:
+        return f"{str(self._run)!r} was just taken by another process; it is the one that goes on."
+
+    def _holder(self, number: int) -> str | None:
+        """Why the lock cannot be taken over; None if it can."""
+        path = self._path(number)
+        try:
+            lock = read_json(path, "a lock of a moqd run")
+        except FileNotFoundError:
+            return None
+        except InputError:
+            lock = {}  # damaged: only its age says something
+        if lock.get("released"):
+            return None
+        who = f"process {lock.get('pid', '?')} on {lock.get('host', 'an unknown host')}"
+        if lock.get("machine") == self._me["machine"]:
+            if lock.get("process_start") != process_start(int(lock["pid"])):
+                return None
+            return f"{str(self._run)!r} is being written by {who}; wait until it is done, or stop it first."
+        age = self._age(path)
+        if age > STALE:
+            return None
+        return (
+            f"{str(self._run)!r} is being written by {who}, which gave a sign of life {age:.0f} s ago; if it is gone, "
+            f"try again in {STALE - age:.0f} s."
+        )
+
+    def _age(self, path: Path) -> float:
+        """In the time of the storage: clocks of machines differ."""
+        now = self._folder / f".{os.getpid()}.now"
+        now.write_bytes(b"")
+        try:
+            return now.stat().st_mtime - path.stat().st_mtime
+        except FileNotFoundError:
+            return float("inf")
+        finally:
+            now.unlink(missing_ok=True)
+
+    def _beat(self) -> None:
+        while not self._released.wait(HEARTBEAT):
+            with suppress(OSError):  # the storage may be back at the next beat; `check` finds out if not
+                os.utime(self._path(self._number))
+
+    def _highest(self) -> int:
+        return max((int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdigit()), default=0)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number}.json"
+
+
+def this_process() -> dict[str, Any]:
+    """What tells this process from all others."""
+    pid = os.getpid()
+    return {"host": socket.gethostname(), "machine": _machine(), "pid": pid, "process_start": process_start(pid)}
+
+
+def process_start(pid: int) -> str | None:
+    """When a process of this machine started, in the units of its system; None if there is none."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if after_name[0] in "ZX" else after_name[19]
+    except FileNotFoundError:
+        pass
+    except (OSError, IndexError):
+        return None
+    if Path("/proc/self/stat").exists():
+        return None
+    try:  # not Linux: that it lives must do
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except OSError:
+        pass
+    return "alive"
+
+
+def _machine() -> str:
+    """This boot of this machine, and within it those processes that see the same process ids."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts += [
+            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            str(Path("/proc/self/ns/pid").readlink()),
+        ]
+    return " ".join(parts)

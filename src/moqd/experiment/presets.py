@@ -1,0 +1,55 @@
+"""Settings by name: `paper` is the paper's study, `small` a quarter of it in minutes, `quick` a first look."""
+
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from moqd.algorithms import ALGORITHMS
+from moqd.errors import unknown_name
+from moqd.tasks import TASKS
+
+BATCHES = ("ga_batch", "pg_batch", "actor_batch", "population")
+"""The fields that say how many offspring there are in an iteration."""
+
+
+class Preset(NamedTuple):
+    """What a preset sets, for a task and an algorithm; all of it can be overridden."""
+
+    task: dict[str, Any]
+    algorithm: dict[str, Any]
+    evaluations: int
+    log_every: int
+
+
+class _Scale(NamedTuple):
+    episode_length: int
+    batch: int
+    """Offspring per iteration of MOME-P2C; other batches are in proportion."""
+    iterations: int
+    exact: bool
+    """Whether the algorithm is the paper's to the letter, also where our defaults differ."""
+
+
+PRESETS = {
+    "quick": _Scale(episode_length=250, batch=64, iterations=60, exact=False),
+    "small": _Scale(episode_length=250, batch=64, iterations=150, exact=False),
+    "paper": _Scale(episode_length=1000, batch=256, iterations=4000, exact=True),
+}
+LETTER = {"center_rewards": True, "standardise_obs": False}
+"""Where our defaults differ from the paper (docs/deviations.md)."""
+
+
+def preset_for(name: str, task: str, algorithm: str) -> Preset:
+    """The settings of a preset for a task and an algorithm, by their names."""
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    scale, config = PRESETS[name], ALGORITHMS[algorithm].config
+    known = {field.name for field in fields(config)}
+    batches = {field: getattr(config, field) * scale.batch // 256 for field in BATCHES if field in known}
+    evaluations, batch = scale.batch * scale.iterations, sum(batches.values())
+    has_episodes = "episode_length" in {field.name for field in fields(TASKS[task].config)}
+    return Preset(
+        task={"episode_length": scale.episode_length} if has_episodes else {},
+        algorithm=batches | {field: value for field, value in LETTER.items() if scale.exact and field in known},
+        evaluations=evaluations,
+        log_every=max(1, round(10 * scale.batch / batch)),  # a row for as many evaluations with every algorithm
+    )

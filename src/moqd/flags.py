@@ -1,0 +1,257 @@
+"""Flags from dataclasses by tyro, and every mistake in them as one sentence.
+
+What the user gave is looked at here before tyro sees it, because what tyro says of a mistake is a box of several lines.
+Should tyro still refuse something, then its words are made one sentence, so that nobody ever sees the box.
+"""
+
+import re
+import types
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import MISSING, Field, dataclass, fields, make_dataclass
+from difflib import get_close_matches
+from enum import Enum
+from io import StringIO
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import tyro
+
+from moqd.errors import InputError
+
+
+def parse(
+    program: str,
+    description: str,
+    parts: Mapping[str, Any],
+    arguments: Sequence[str],
+    elsewhere: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The parts by name, with what the arguments say; their fields are flags beside each other.
+
+    A part is a dataclass, or an instance of one whose values are the defaults. `elsewhere` says of flags that these
+    parts do not have where they belong: {"--population": "the algorithms nsga2, spea2"}.
+    """
+    if any(token in ("-h", "--help") for token in takewhile(lambda token: token != "--", arguments)):
+        _ask_tyro(program, description, parts, ["--help"])
+    _check(program, _arguments_of(parts), arguments, elsewhere or {})
+    printed = StringIO()
+    try:
+        with redirect_stdout(printed), redirect_stderr(printed):
+            parsed = _ask_tyro(program, description, parts, arguments)
+    except SystemExit:
+        raise InputError(f"{program} cannot use these arguments: {_unboxed(printed.getvalue())}.") from None
+    return {name: getattr(parsed, name) for name in parts}
+
+
+def _ask_tyro(program: str, description: str, parts: Mapping[str, Any], arguments: Sequence[str]) -> Any:
+    layout: list[Any] = [
+        (name, part) if isinstance(part, type) else (name, type(part), part) for name, part in parts.items()
+    ]
+    options: Any = make_dataclass("Options", layout, frozen=True, kw_only=True)
+    config = (tyro.conf.OmitArgPrefixes,)
+    return tyro.cli(options, prog=program, description=description, args=list(arguments), config=config)
+
+
+def _unboxed(text: str) -> str:
+    """Without colours, the lines of boxes, and line breaks."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m|[\u2500-\u257f]", " ", text).split()).rstrip(".")
+
+
+class _Kind(NamedTuple):
+    """What a value can be, in words and as a function that raises ValueError for all else."""
+
+    one: str
+    many: str
+    convert: Callable[[str], Any]
+
+
+KINDS = {
+    int: _Kind("a whole number", "whole numbers", int),
+    float: _Kind("a number", "numbers", float),
+    str: _Kind("a word", "words", str),
+    Path: _Kind("a path", "paths", Path),
+}
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """A field, as the user sees it."""
+
+    name: str
+    """`--seed`, or `TASK` where it is positional."""
+    kind: _Kind
+    count: int | None
+    """How many values it has; 0 for a switch, None for any number."""
+    optional: bool
+    """Whether None is a value."""
+    required: bool
+
+    @property
+    def positional(self) -> bool:
+        return not self.name.startswith("-")
+
+    @property
+    def wanted(self) -> str:
+        """In words, what to give."""
+        return self.kind.one if self.count == 1 else f"{self.count or ''} {self.kind.many}".strip()
+
+    @property
+    def greedy(self) -> bool:
+        """Whether it takes all the values that follow, as tyro lets a pair do that may be None."""
+        return self.count is None or (self.optional and self.count > 1)
+
+
+def _arguments_of(parts: Mapping[str, Any]) -> list[_Argument]:
+    found = []
+    for part in parts.values():
+        cls = part if isinstance(part, type) else type(part)
+        hints = get_type_hints(cls, include_extras=True)
+        found += [_argument(field, hints[field.name], part is cls) for field in fields(cls) if field.init]
+    return found
+
+
+def _argument(field: Field[Any], hint: Any, of_class: bool) -> _Argument:
+    positional = get_origin(hint) is Annotated and tyro.conf.Positional in hint.__metadata__
+    required = of_class and field.default is MISSING and field.default_factory is MISSING
+    hint, optional = _without_none(hint.__origin__ if get_origin(hint) is Annotated else hint)
+    element, count = _element(hint)
+    if hint is bool and not (positional or required or optional):
+        count = 0
+    if positional and count is None:
+        required = False
+    name = field.name.upper() if positional else f"--{field.name.replace('_', '-')}"
+    return _Argument(name, _kind(element), count, optional, required)
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    """(T, True) of `T | None`, (T, False) of T."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint, False
+    others = [member for member in get_args(hint) if member is not types.NoneType]
+    if len(others) > 1:
+        raise TypeError(f"{hint} cannot be a flag: it is several types.")
+    return others[0], True
+
+
+def _element(hint: Any) -> tuple[Any, int | None]:
+    """What each value is, and how many there are; None for any number."""
+    if get_origin(hint) not in (tuple, list, Sequence):
+        return hint, 1
+    elements = [element for element in get_args(hint) if element is not ...]
+    if len(set(elements)) != 1:
+        raise TypeError(f"{hint} cannot be a flag: its elements are of several types.")
+    return elements[0], len(elements) if get_origin(hint) is tuple and ... not in get_args(hint) else None
+
+
+def _kind(hint: Any) -> _Kind:
+    if hint in KINDS:
+        return KINDS[hint]
+    if hint is bool:
+        return _choice(["True", "False"])
+    if get_origin(hint) is Literal:
+        return _choice([str(choice) for choice in get_args(hint)])
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _choice(list(hint.__members__))
+    raise TypeError(f"{hint} cannot be a flag; those that can: {', '.join(kind.__name__ for kind in KINDS)}.")
+
+
+def _choice(choices: Sequence[str]) -> _Kind:
+    words = " or ".join(filter(None, [", ".join(map(repr, choices[:-1])), repr(choices[-1])]))
+    return _Kind(words, f"values that are {words}", choices.index)
+
+
+def _check(program: str, known: Sequence[_Argument], arguments: Sequence[str], elsewhere: Mapping[str, str]) -> None:
+    """Raises for the first mistake. Values go to flags and positional arguments as tyro gives them."""
+    options = {argument.name: argument for argument in known if not argument.positional}
+    options |= {f"--no-{name[2:]}": argument for name, argument in options.items() if argument.count == 0}
+    positionals = deque(argument for argument in known if argument.positional)
+    missing = {argument.name: argument for argument in known if argument.required}
+    tokens, ended = deque(arguments), False
+    while tokens:
+        token = tokens.popleft()
+        values = [token]
+        if token == "--" and not ended:
+            ended = True
+            continue
+        if _is_option(token) and not ended:
+            flag, equals, value = token.partition("=")
+            if _spelt(flag) not in options:
+                raise _unknown_option(program, flag, options, elsewhere)
+            argument = options[_spelt(flag)]
+            values = [value] if equals else []
+        elif positionals:
+            argument = positionals.popleft()
+        else:
+            raise _unexpected(program, token, known)
+        missing.pop(argument.name, None)
+        reserved = sum(positional.count or 0 for positional in positionals if positional.required)
+        _check_values(argument, values + _take(tokens, argument, len(values), reserved, ended))
+    if missing:
+        raise _missing(program, next(iter(missing.values())))
+
+
+def _is_option(token: str) -> bool:
+    """Whether it begins as an option does, and as no negative number."""
+    return len(token) > 1 and token[0] == "-" and not re.match(r"-([\d.]|(inf|infinity|nan)\Z)", token, re.IGNORECASE)
+
+
+def _spelt(flag: str) -> str:
+    """With hyphens, as flags are listed; with underscores they mean the same."""
+    return flag.replace("_", "-") if flag.startswith("--") else flag
+
+
+def _take(tokens: deque[str], argument: _Argument, taken: int, reserved: int, ended: bool) -> list[str]:
+    """The values that follow; an argument with any number of them leaves the last ones to positional arguments."""
+    if argument.count == 0:
+        return [tokens.popleft()] if tokens and tokens[0].lower() in ("true", "false") else []
+    most = len(tokens) - reserved if argument.greedy else (argument.count or 0) - taken
+    values: list[str] = []
+    while tokens and len(values) < most and (ended or not _is_option(tokens[0])):
+        values.append(tokens.popleft())
+    return values
+
+
+def _check_values(argument: _Argument, values: Sequence[str]) -> None:
+    name, count = argument.name, argument.count
+    if argument.optional and values == ["None"]:
+        return
+    if count == 0 and values:
+        raise InputError(f"{name} takes no value, but got {values[0]!r}; give {name} or --no-{name[2:]}.")
+    if count == 1 and not values:
+        raise InputError(f"{name} needs a value; give {argument.wanted}.")
+    if count is not None and len(values) != count:
+        raise InputError(f"{name} has {len(values)} value{'s' * (len(values) != 1)}; give {argument.wanted}.")
+    for value in values:
+        try:
+            argument.kind.convert(value)
+        except ValueError:
+            verb = "is" if count == 1 else "has the value"
+            raise InputError(f"{name} {verb} {value!r}; give {argument.wanted}.") from None
+
+
+def _unknown_option(
+    program: str, flag: str, options: Mapping[str, _Argument], elsewhere: Mapping[str, str]
+) -> InputError:
+    for name in (_spelt(flag), re.sub("^--no-", "--", _spelt(flag))):
+        if name in elsewhere:
+            where = " and ".join(elsewhere[name].rsplit(", ", 1))
+            return InputError(f"option {flag!r} is not one of {program} here: it belongs to {where}.")
+    near = get_close_matches(_spelt(flag), options, n=2, cutoff=0.65)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"{program} --help lists those that there are."
+    return InputError(f"unknown option {flag!r} of {program}; {hint}")
+
+
+def _unexpected(program: str, token: str, known: Sequence[_Argument]) -> InputError:
+    names = " ".join(argument.name for argument in known if argument.positional)
+    only = f"only {names}" if names else "nothing"
+    return InputError(f"unexpected {token!r}; {program} takes {only} beside its options.")
+
+
+def _missing(program: str, argument: _Argument) -> InputError:
+    if not argument.positional:
+        return InputError(f"{program} needs {argument.name}; give {argument.wanted}.")
+    article = "an" if argument.name[0] in "AEIO" else "a"
+    return InputError(f"{program} needs {article} {argument.name}; {program} --help says what it can be.")

@@ -1,0 +1,43 @@
+"""Parallel axes: a line for every row of a table, over upright axes of its columns."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+LABEL_WIDTH = 18
+"""Characters of a line of a column's label."""
+
+
+def parallel_axes(
+    ax: Axes,
+    rows: Float[np.ndarray, "rows columns"],
+    low: Float[np.ndarray, "columns"],
+    high: Float[np.ndarray, "columns"],
+    labels: Sequence[str],
+    **style: Any,
+) -> LineCollection:
+    """Draws the rows, every column scaled from `low` to `high`; the style is that of a LineCollection."""
+    place = np.arange(len(labels))
+    scaled = (rows - low) / np.where(high > low, high - low, 1)
+    lines = LineCollection([np.stack([place, row], axis=1) for row in scaled], **style)
+    ax.add_collection(lines, autolim=False)
+    ends = [f"{label}\n{_short(a)} to {_short(b)}" for label, a, b in zip(labels, low, high, strict=True)]
+    ax.set_xticks(place, ends, fontsize=8)
+    ax.set(yticks=[], ylim=(-0.02, 1.02), xlim=(-0.1, len(labels) - 0.9))
+    for x in place:
+        ax.axvline(float(x), color="black", linewidth=0.8, zorder=1)
+    ax.spines[:].set_visible(False)
+    return lines
+
+
+def width_of(num_columns: int) -> float:
+    """Inches in which the labels of so many columns have room."""
+    return max(5.5, 1.35 * num_columns)
+
+
+def _short(value: float) -> str:
+    return f"{round(value, 6):.3g}"
