@@ -28,8 +28,7 @@ $(VENV)/.bench-installed: requirements-bench.lock $(VENV)/.installed
 
 demo: install  ## teach a hopper to hop by MOME-P2C, in a few minutes, and show what it found
 	@rm -rf runs/demo
-	$(BIN)/moqd train hopper-2 --episode-length 250 --ga-batch 32 --pg-batch 16 --actor-batch 16 --iterations 60 \
-		--out runs/demo
+	$(BIN)/moqd train hopper-2 --preset quick --out runs/demo
 
 test: install  ## the tests, a few minutes
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"

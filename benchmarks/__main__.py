@@ -1,6 +1,6 @@
 """Measures moqd beside its peers, in one run on one machine, and prints ratios.
 
-python -m benchmarks [addition] [moeas] [rollout] [learning] [memory]; without names: all of them.
+python -m benchmarks [addition] [moeas] [rollout] [learning] [memory] [runs]; without names: all of them.
 """
 
 import sys
@@ -82,7 +82,23 @@ def memory() -> None:
     show("peak resident memory, paper settings", ["what", "GB"], rows)
 
 
+def runs() -> None:
+    import moqd
+
+    moqd.use_devices()
+    from benchmarks import runs
+
+    starts = [[row.what, f"{row.cold:.1f}", f"{row.warm:.1f}", f"{row.warm / row.cold:.2f}"] for row in runs.starts()]
+    show("moqd train: seconds to the first metrics", ["what", "cold", "warm", "share"], starts)
+    rows = [
+        [row.what, *(f"{value:.2f}" for value in row[2:]), f"{row.megabytes:.0f}", f"{row.share:.2%}"]
+        for row in runs.saving()
+    ]
+    columns = ["what", "write s", "read s", "iteration s", "after one s", "MB", "of a run"]
+    show("a checkpoint every 5 minutes, paper settings, archive and buffer full", columns, rows)
+
+
 FASTER = "how many times as fast as the peer"
-PARTS = {"addition": addition, "moeas": moeas, "rollout": rollout, "learning": learning, "memory": memory}
+PARTS = {"addition": addition, "moeas": moeas, "rollout": rollout, "learning": learning, "memory": memory, "runs": runs}
 for part in sys.argv[1:] or PARTS:
     PARTS[part]()

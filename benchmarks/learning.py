@@ -59,6 +59,7 @@ class _Iterations:
 
     def __init__(self, algorithm: Any, task: Any) -> None:
         self.loop, self.algorithm, self.task = Loop(algorithm, task, seed=0), algorithm, task
+        self.loop.prepare()
         self.loop.start()
 
     @property
@@ -128,7 +129,8 @@ def memory(num_iterations: int = 3) -> Iterator[tuple[str, float]]:
     yield "imports of JAX and Brax", _peak("import moqd, brax.envs")
     for task in ("hopper-2", "ant-2"):
         for algorithm in ("mome-p2c", "mome-pgx"):
-            arguments = ["train", task, "--algorithm", algorithm, "--iterations", str(num_iterations), "--out"]
+            arguments = ["train", task, "--algorithm", algorithm, "--preset", "paper"]
+            arguments += ["--iterations", str(num_iterations), "--out"]
             code = (
                 "import sys, tempfile; from moqd.cli import main\n"
                 f"with tempfile.TemporaryDirectory() as folder: sys.exit(main({arguments} + [folder + '/run']))"

@@ -17,7 +17,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from moqd.algorithms import ALGORITHMS
-from moqd.cli import TasksOptions, TrainOptions
+from moqd.cli import ExportOptions, ReportOptions, ResumeOptions, TasksOptions, TrainOptions
 from moqd.errors import InputError
 from moqd.flags import _ask_tyro, parse
 from moqd.tasks import TASKS
@@ -224,12 +224,9 @@ class Picky:
             raise ValueError("the seed is too large.")
 
 
-def test_what_only_tyro_refuses_is_one_sentence_too(capsys):
-    with pytest.raises(
-        InputError, match=r"^p cannot use these arguments: .*the seed is too large\..*p --help\.$"
-    ) as error:
+def test_what_only_the_class_refuses_is_one_sentence_too(capsys):
+    with pytest.raises(InputError, match=r"^p cannot use these arguments: the seed is too large\.$"):
         parse("p", "", {"picky": Picky}, ["--seed", "3"])
-    assert not set("╭│─╰\n\x1b") & set(str(error.value))
     assert capsys.readouterr() == ("", "")
 
 
@@ -315,6 +312,9 @@ DOCUMENTED = {
     cls.__name__: cls
     for cls in (
         TrainOptions,
+        ResumeOptions,
+        ReportOptions,
+        ExportOptions,
         TasksOptions,
         *(type(entry.config) for entry in ALGORITHMS.values()),
         *(type(entry.config) for entry in TASKS.values()),

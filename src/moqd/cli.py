@@ -259,24 +259,21 @@ def _plan(arguments: Sequence[str]) -> Plan:
 
 def _defaults(arguments: Sequence[str]) -> Plan:
     """By the preset."""
-    preset, task = _value_of("--preset", arguments), _task_of(arguments)
-    if task is None and preset == "quick":
-        task = "hopper-2"
-    if task is None:
-        if not {"-h", "--help"} & set(arguments):
-            raise InputError("moqd train needs a TASK; moqd tasks lists them: moqd train hopper-2.")
-        task = "hopper-2"
+    preset, named = _value_of("--preset", arguments), _task_of(arguments)
+    if named is None and preset != "quick" and not {"-h", "--help"} & set(arguments):
+        raise InputError("moqd train needs a TASK; moqd tasks lists them: moqd train hopper-2.")
+    task = named or "hopper-2"
     suited, usual = ("mome-p2c", "small") if TASKS[task].policies else ("mome", None)
     algorithm = _algorithm_in(arguments) or suited
     entry = TASKS[task], ALGORITHMS[algorithm]
     wanted = preset or usual
     if wanted is None:
-        plain = TrainOptions(task=task, algorithm=algorithm)
+        plain = TrainOptions(task=named, algorithm=algorithm)
         budget = {"iterations": DEFAULT_ITERATIONS}
         return Plan(plain, task, entry[0].config, algorithm, entry[1].config, budget, None)
     chosen = preset_for(wanted, task, algorithm)
     return Plan(
-        TrainOptions(task=task, algorithm=algorithm, log_every=chosen.log_every),
+        TrainOptions(task=named, algorithm=algorithm, log_every=chosen.log_every),
         task,
         replace(entry[0].config, **chosen.task),
         algorithm,

@@ -4,12 +4,16 @@ What the user gave is looked at here before tyro sees it, because what tyro says
 Should tyro still refuse something, then its words are made one sentence, so that nobody ever sees the box.
 """
 
+import ast
+import inspect
+import itertools
 import re
+import textwrap
 import types
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import MISSING, Field, dataclass, fields, make_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
 from enum import Enum
 from io import StringIO
@@ -43,16 +47,55 @@ def parse(
             parsed = _ask_tyro(program, description, parts, arguments)
     except SystemExit:
         raise InputError(f"{program} cannot use these arguments: {_unboxed(printed.getvalue())}.") from None
-    return {name: getattr(parsed, name) for name in parts}
+    kinds = {name: part if isinstance(part, type) else type(part) for name, part in parts.items()}
+    try:
+        return {name: kind(**_values(getattr(parsed, name))) for name, kind in kinds.items()}
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{program} cannot use these arguments: {str(error).rstrip('.')}.") from error
 
 
 def _ask_tyro(program: str, description: str, parts: Mapping[str, Any], arguments: Sequence[str]) -> Any:
-    layout: list[Any] = [
-        (name, part) if isinstance(part, type) else (name, type(part), part) for name, part in parts.items()
-    ]
+    """The parts as tyro gives them: instances of what they are shown as."""
+    layout: list[Any] = []
+    for name, part in parts.items():
+        shown = _as_shown(part if isinstance(part, type) else type(part), " ".join(description.split()))
+        default = [] if isinstance(part, type) else [shown(**_values(part))]
+        layout.append((name, shown, *default))
     options: Any = make_dataclass("Options", layout, frozen=True, kw_only=True)
-    config = (tyro.conf.OmitArgPrefixes,)
-    return tyro.cli(options, prog=program, description=description, args=list(arguments), config=config)
+    text = " ".join(description.split())
+    return tyro.cli(options, prog=program, description=text, args=list(arguments), config=(tyro.conf.OmitArgPrefixes,))
+
+
+def _as_shown(cls: type, said: str) -> type:
+    """The same fields, with what is written below them as their help: tyro would keep the ends of its lines."""
+    hints = get_type_hints(cls, include_extras=True)
+    helps = {name: text for base in reversed(cls.__mro__) if is_dataclass(base) for name, text in _helps(base).items()}
+    layout = []
+    for known in fields(cls):
+        help_ = tyro.conf.arg(help=helps.get(known.name, ""))
+        own = field(default=known.default, default_factory=known.default_factory)
+        layout.append((known.name, Annotated[hints[known.name], help_], own))
+    shown = make_dataclass(cls.__name__, layout, frozen=True, kw_only=True)
+    text = " ".join((cls.__doc__ or "").split())
+    shown.__doc__ = "" if text == said else text
+    return shown
+
+
+def _helps(cls: type) -> dict[str, str]:
+    """What stands below each field of a dataclass."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
+    found = {}
+    for statement, below in itertools.pairwise(body):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else ""
+            found[statement.target.id] = " ".join(str(text).split())
+    return found
+
+
+def _values(part: Any) -> dict[str, Any]:
+    return {known.name: getattr(part, known.name) for known in fields(part)}
 
 
 def _unboxed(text: str) -> str:

@@ -104,6 +104,17 @@ def test_who_is_slow_does_not_get_a_number_that_was_used_before(tmp_path, monkey
     assert "3.json" in held(tmp_path)
 
 
+def test_storage_without_links_will_do(tmp_path, monkeypatch):
+    def link(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    with RunLock(tmp_path) as lock:
+        lock.check()
+        with pytest.raises(moqd.InputError, match="is being written by process"):
+            RunLock(tmp_path).__enter__()
+
+
 def test_the_heart_beats(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "HEARTBEAT", 0.05)
     with RunLock(tmp_path):

@@ -38,7 +38,7 @@ def pga_me(name: str, config: PgaMeConfig, task: Task) -> Algorithm:
     if config.elite_cells is not None and not is_count(config.elite_cells):
         raise InputError(f"elite_cells is {config.elite_cells!r}; give a whole number of at least 1, or None.")
     cells = config.elite_cells or config.num_cells * config.front_length
-    summed = replace(task, objective_names=("sum",), minimised=(), reference_point=None)
+    summed = replace(task, objective_names=("sum",), minimised=(), reference_point=None, units={})
     single = mome_pgx(name, replace(config, num_cells=cells, front_length=1), summed)
 
     def init(key: Key) -> tuple[Any, Offspring]:

@@ -68,7 +68,7 @@ class RunLock:
         mine = self._folder / f".{os.getpid()}.{threading.get_ident()}.new"
         try:
             mine.write_text(json.dumps(self._me), encoding="utf-8")
-            os.link(mine, self._path(number + 1))
+            _make(self._path(number + 1), mine)
         except FileExistsError:
             raise InputError(self._just_taken()) from None
         except OSError as error:
@@ -131,6 +131,17 @@ class RunLock:
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number}.json"
+
+
+def _make(path: Path, content: Path) -> None:
+    """A file with that content, or FileExistsError; whole from its first moment on, where the storage has links."""
+    try:
+        os.link(content, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        with path.open("xb") as file:
+            file.write(content.read_bytes())
 
 
 def this_process() -> dict[str, Any]:

@@ -106,7 +106,7 @@ class Loop:
         self.carry, self.iteration, self.env_steps = self._first_carry(), -1, 0
         if seeds is not None:
             self._tell_seeds(seeds)
-        while not np.all(np.isfinite(self.carry.progress.best)):
+        while self.iteration < 0 or not np.all(np.isfinite(self.carry.progress.best)):
             if self.iteration + 1 == FAILED_BATCHES:
                 raise EvaluationError(self._why_all_failed())
             self._run_chunk(self.iteration + 1)

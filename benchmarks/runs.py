@@ -1,0 +1,128 @@
+"""What it costs that a run cannot be lost, and how long one waits for a run to start.
+
+A checkpoint is timed with the paper's settings and with everything full, archive and replay buffer: it does not become
+larger. It is written every five minutes. A start is timed from the command to the first row of metrics.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+import moqd
+from moqd.experiment.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
+from moqd.experiment.loop import Loop
+from moqd.experiment.store import write_archive
+
+MINUTES = 5.0
+FACTS: dict[str, Any] = {
+    "env_steps": 0,
+    "seconds": 0.0,
+    "reference_point": [0.0, 0.0],
+    "metrics": {},
+    "made_with": {},
+}
+
+
+class Saving(NamedTuple):
+    what: str
+    megabytes: float
+    write: float
+    """Seconds, of archive and checkpoint."""
+    read: float
+    iteration: float
+    """Seconds without a checkpoint, and right after one."""
+    after: float
+
+    @property
+    def share(self) -> float:
+        """Of the time of a run."""
+        cost = self.write + max(0.0, self.after - self.iteration)
+        return cost / (60 * MINUTES + cost)
+
+
+def saving(rounds: int = 3) -> Iterator[Saving]:
+    for task_name in ("hopper-2", "ant-2"):
+        task = moqd.make_task(task_name)
+        loop = Loop(moqd.make_algorithm("mome-p2c", task), task, seed=0)
+        loop.prepare()
+        loop.start()
+        loop.advance(1)
+        loop.carry = _filled(loop.carry)
+        alone, after, write, read = [], [], [], []
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for i in range(rounds):
+                alone.append(_seconds(_next, loop))
+                loop.carry = _filled(loop.carry)
+                write.append(_seconds(_save, loop, folder, i))
+                after.append(_seconds(_next, loop))
+                read.append(_seconds(newest_checkpoint, folder, loop.carry_shapes(), loop.place, "run"))
+            written = sum(path.stat().st_size for path in (folder / "checkpoints").rglob("*") if path.is_file()) / 2
+        yield Saving(task_name, written / 1e6, *map(median, (write, read, alone, after)))
+
+
+def _filled(carry: Any) -> Any:
+    """With no place left in the archive and the buffer."""
+    state = carry.state
+    buffer = state.experience.buffer
+    full = buffer._replace(size=jnp.full_like(buffer.size, buffer.steps.terminated.shape[0]))
+    return carry._replace(
+        state=state._replace(
+            archive=state.archive._replace(valid=jnp.ones_like(state.archive.valid)),
+            experience=state.experience._replace(buffer=full),
+        )
+    )
+
+
+def _next(loop: Loop) -> None:
+    loop.advance(loop.iteration + 1)
+    jax.block_until_ready(loop.carry)
+
+
+def _save(loop: Loop, folder: Path, number: int) -> None:
+    write_archive(folder / "archive.safetensors", loop.archive)
+    write_checkpoint(folder, Checkpoint(FACTS | {"iteration": number}, loop.carry, ""), "run")
+
+
+def _seconds(call: Any, *arguments: Any) -> float:
+    start = time.perf_counter()
+    call(*arguments)
+    return time.perf_counter() - start
+
+
+class Start(NamedTuple):
+    what: str
+    cold: float
+    warm: float
+
+
+def starts() -> Iterator[Start]:
+    """`moqd train`, with nothing in the compilation cache and then again."""
+    for arguments in (["hopper-2"], ["ant-2"], ["hopper-2", "--algorithm", "mome"], ["arm-2"]):
+        with tempfile.TemporaryDirectory() as name:
+            cold, warm = (_first_row(arguments, Path(name), str(i)) for i in range(2))
+        yield Start(" ".join(arguments), cold, warm)
+
+
+def _first_row(arguments: list[str], folder: Path, number: str) -> float:
+    program = str(Path(sys.executable).parent / "moqd")
+    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+    command = [program, "train", *arguments, "--out", str(folder / number)]
+    start = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "iteration 0/" in line:
+                break
+        seconds = time.perf_counter() - start
+        process.kill()
+    return seconds
