@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -23,6 +24,7 @@ from moqd.errors import (
     InputError,
     StoppedError,
     StorageError,
+    to_resume,
     unknown_name,
 )
 from moqd.experiment.compilation import use_cache
@@ -31,7 +33,7 @@ from moqd.experiment.display import Display
 from moqd.experiment.export import export_csv
 from moqd.experiment.presets import preset_for
 from moqd.experiment.run import SEEDS, Callback, resume, run
-from moqd.experiment.store import CONFIG, Run, load_run, read_archive, read_config
+from moqd.experiment.store import CONFIG, Run, load_run, read_config
 from moqd.experiment.tensorboard import TensorBoard
 from moqd.flags import parse
 from moqd.metrics import global_front
@@ -135,7 +137,8 @@ class ResumeOptions:
 def resume_run(arguments: Sequence[str]) -> int:
     """Continue a run."""
     options = _parse_one("moqd resume", ResumeOptions, arguments)
-    use_devices(options.devices or _devices_of(read_config(options.run)))
+    recorded = _devices_of(read_config(options.run))
+    use_devices(recorded if options.devices is None else options.devices)
     use_cache()
     return _watch(
         options.run,
@@ -150,14 +153,15 @@ def _watch(folder: Path, tensorboard: bool, start: Callable[[list[Callback], Con
     """A run with its display, that can be stopped; then its report."""
     control, display = Control(), Display(out)
     callbacks: list[Callback] = [display, *([TensorBoard(folder / "tensorboard")] if tensorboard else [])]
-    how = f"continue with: [bold]moqd resume {folder}[/]"
+    how = f"continue with: [bold]{escape(to_resume(folder))}[/]"
 
     def told() -> None:
         out.print("[yellow]stopping[/] when this chunk is done and saved; once more stops at once", highlight=False)
 
     def at_once() -> None:
         display.stop()
-        err.print(f"[yellow]stopped at once[/]; {how}", highlight=False, soft_wrap=True)
+        saved = (folder / CONFIG).exists()
+        err.print(f"[yellow]stopped at once[/]{f'; {how}' if saved else ''}", highlight=False, soft_wrap=True)
 
     with signals(control, told, at_once) as exit_code:
         try:
@@ -170,7 +174,11 @@ def _watch(folder: Path, tensorboard: bool, start: Callable[[list[Callback], Con
     with out.status("drawing the report"):
         report = write_report(result)
     picture = folder / "figures" / "overview.png"
-    out.print(f"written to [bold]{report}[/]; to see it at a glance, open [bold]{picture}[/]", soft_wrap=True)
+    out.print(
+        f"written to [bold]{escape(str(report))}[/]; to see it at a glance, open [bold]{escape(str(picture))}[/]",
+        highlight=False,
+        soft_wrap=True,
+    )
     return 0
 
 
@@ -188,7 +196,7 @@ def report(arguments: Sequence[str]) -> int:
     result = load_run(options.run)
     with out.status("drawing the report"):
         path = write_report(result)
-    out.print(f"written to [bold]{path}[/]", soft_wrap=True)
+    out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -211,8 +219,11 @@ def export(arguments: Sequence[str]) -> int:
         raise InputError("moqd export needs a format; give --csv.")
     result = load_run(options.run)
     path = options.out or options.run / "solutions.csv"
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"--out is {str(path)!r}; give a file in a folder that is there.")
     export_csv(result, path)
-    out.print(f"{len(result.solutions().cell)} solutions written to [bold]{path}[/]", highlight=False, soft_wrap=True)
+    number = len(result.solutions().cell)
+    out.print(f"{number} solutions written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -254,6 +265,11 @@ def _plan(arguments: Sequence[str]) -> Plan:
         algorithm=defaults.algorithm,
     )
     init_from = options.init_from if options.init_from is not None else defaults.init_from
+    if options.task not in (None, defaults.task_name) or options.algorithm != defaults.algorithm_name:
+        raise InputError(
+            "moqd train cannot tell the TASK from the value of an option here; write it first: moqd train "
+            f"{options.task} ..."
+        )
     return defaults._replace(options=options, task=task, algorithm=algorithm, init_from=init_from)
 
 
@@ -309,8 +325,8 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
         algorithm=algorithm,
         seed=config["seed"],
         log_every=config["log_every"],
-        checkpoint_minutes=config.get("checkpoint_minutes", 5.0),
-        snapshot_every=config.get("snapshot_every"),
+        checkpoint_minutes=float(config["checkpoint_minutes"]),
+        snapshot_every=config["snapshot_every"],
         reference_point=None if reference_point is None else tuple(reference_point),
         devices=_devices_of(config),
     )
@@ -322,7 +338,7 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
         algorithm,
         overridden(entry[1].config, of_algorithm if algorithm == recorded else {}, f"algorithm {algorithm!r}"),
         {"iterations": config["iterations"]},
-        read_archive(path.parent / SEEDS, make_task(name, **of_task)) if config.get("seeded") else None,
+        path.parent / SEEDS if config["seeded"] else None,
     )
 
 
@@ -365,12 +381,14 @@ def _elsewhere() -> dict[str, str]:
 
 
 def _value_of(flag: str, arguments: Sequence[str]) -> str | None:
-    for i, argument in enumerate(arguments):
+    """The last one that is given, as it counts."""
+    found = None
+    for argument, following in zip_longest(arguments, arguments[1:]):
         if argument.startswith(f"{flag}="):
-            return argument.removeprefix(f"{flag}=")
-        if argument == flag and i + 1 < len(arguments):
-            return arguments[i + 1]
-    return None
+            found = argument.removeprefix(f"{flag}=")
+        elif argument == flag:
+            found = following
+    return found
 
 
 def _show(result: Run) -> None:
@@ -537,7 +555,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InputError, EvaluationError, DivergenceError) as error:
         err.print(f"[red]moqd:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
-    except StorageError as error:
+    except (StorageError, OSError) as error:
         err.print(f"[red]moqd:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:

@@ -1,7 +1,9 @@
 """Errors that are the user's to mend: one sentence with what was wrong, what is allowed, and how to fix it."""
 
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 
@@ -14,7 +16,15 @@ class StorageError(RuntimeError):
 
 
 class StoppedError(RuntimeError):
-    """A run was asked to stop and did so; everything up to there is saved."""
+    """A run was asked to stop and did so; `archive` is what it has found, and a run with a folder is saved there."""
+
+    def __init__(self, message: str, archive: Any) -> None:
+        super().__init__(message)
+        self.archive = archive
+
+
+class MissingFileError(InputError):
+    """A file that should be there is not."""
 
 
 class EvaluationError(RuntimeError):
@@ -35,3 +45,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, of: str = "") ->
     near = get_close_matches(str(name), known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
     return InputError(f"unknown {kind} {name!r}{' of ' if of else ''}{of}; {hint}")
+
+
+def to_resume(folder: Path) -> str:
+    """The command that continues a run."""
+    return f"moqd resume {shlex.quote(str(folder))}"

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -113,6 +114,36 @@ def test_storage_without_links_will_do(tmp_path, monkeypatch):
         lock.check()
         with pytest.raises(moqd.InputError, match="is being written by process"):
             RunLock(tmp_path).__enter__()
+
+
+def test_a_lock_from_the_future_is_of_a_wrong_clock(tmp_path):
+    path = place(tmp_path, host="elsewhere", machine="elsewhere 1")
+    os.utime(path, (time.time() + 10**8,) * 2)
+    with RunLock(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("change", [{"pid": "abc"}, {"pid": None}, {"machine": 3}, {"released": "no"}])
+def test_strange_locks_are_no_accident(change, tmp_path):
+    place(tmp_path, **change)
+    (tmp_path / FOLDER / "²3.json").write_text("")
+    lock = RunLock(tmp_path)
+    if change != {"released": "no"}:
+        with pytest.raises(moqd.InputError, match="is being written by process"):
+            lock.__enter__()
+
+
+def test_links_in_the_lock_are_not_followed(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    place(tmp_path, host="elsewhere", machine="elsewhere 1")
+    (tmp_path / FOLDER / f".{os.getpid()}.now").symlink_to(precious)
+    (tmp_path / FOLDER / f".{os.getpid()}.{threading.get_ident()}.new").symlink_to(precious)
+    with pytest.raises(moqd.InputError, match="gave a sign of life"):
+        RunLock(tmp_path).__enter__()
+    os.utime(tmp_path / FOLDER / "1.json", (1, 1))
+    with RunLock(tmp_path):
+        assert precious.read_text() == "precious"
 
 
 def test_the_heart_beats(tmp_path, monkeypatch):

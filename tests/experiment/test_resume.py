@@ -1,6 +1,7 @@
 """A run that was stopped, killed or run out of disk goes on to the end that it would have had."""
 
 import csv
+import fcntl
 import hashlib
 import json
 import os
@@ -31,6 +32,10 @@ def digest(folder):
 
 def same(one, other):
     return all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
+
+
+def newest(folder):
+    return max((int(path.name) for path in (folder / "checkpoints").glob("[0-9]*")), default=-1)
 
 
 def rows(folder):
@@ -335,6 +340,180 @@ def test_a_full_disk_stops_a_run_with_a_sentence(tmp_path):
     assert moqd.resume(folder, iterations=3).metrics["iteration"][-1] == 3
 
 
+def test_a_blocked_pipe_does_not_keep_signals_from_being_heard(tmp_path):
+    """As with `| less`: nobody reads what the run says, until it can say no more."""
+    folder = tmp_path / "run"
+    arguments = [*ENDLESS, "--log-every", "1", "--checkpoint-minutes", "0", "--out", str(folder)]
+    with subprocess.Popen([*MOQD, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        sizes = [-2, -1]
+        while sizes[-1] < 0 or sizes[-1] != sizes[-2]:  # it has begun, and does not get any further
+            time.sleep(2)
+            sizes.append(newest(folder))
+            assert len(sizes) < 30
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 128 + signal.SIGINT
+
+
+def test_a_stop_between_two_looks_is_saved_too(tmp_path):
+    class Late(moqd.Control):
+        """Asked to stop after the run has looked the second time."""
+
+        looks = 0
+
+        @property
+        def stopping(self):
+            self.looks += 1
+            return self.looks > 2
+
+    task = moqd.make_task("arm-2")
+    with pytest.raises(moqd.StoppedError) as stopped:
+        moqd.run(small(task), task, iterations=90, out=tmp_path / "run", control=Late())
+    assert newest(tmp_path / "run") == 20
+    assert same(stopped.value.archive, moqd.load_run(tmp_path / "run").archive)
+
+
+def test_an_error_in_a_callback_changes_nothing(tmp_path):
+    task = moqd.make_task("arm-2")
+
+    class Clumsy(moqd.Callback):
+        def on_log(self, row):
+            if row["iteration"] == 20:
+                raise KeyboardInterrupt
+
+    moqd.run(small(task), task, iterations=40, out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        moqd.run(small(task), task, iterations=40, out=tmp_path / "run", callbacks=[Clumsy()])
+    assert newest(tmp_path / "run") == 20
+    moqd.resume(tmp_path / "run")
+    assert rows(tmp_path / "run") == rows(tmp_path / "whole")
+
+
+def test_seeds_that_do_not_fill_a_batch_do_not_count_as_failed():
+    task = moqd.make_task("arm-2")
+    first = moqd.run(small(task), task, iterations=9)
+    assert first.metrics["num_solutions"][-1] % 16
+    assert moqd.run(small(task), task, iterations=0, init_from=first).metrics["failed_evaluations"].tolist() == [0]
+
+
+def test_what_a_kill_before_the_config_leaves_is_in_nobodys_way(tmp_path):
+    folder = tmp_path / "run"
+    (folder / ".lock").mkdir(parents=True)
+    (folder / "seeds.safetensors").write_bytes(b"half")
+    (folder / ".config.json.7.tmp").write_bytes(b"half")
+    task = moqd.make_task("arm-2")
+    moqd.run(small(task), task, iterations=1, out=folder)
+    moqd.resume(folder)
+    assert not (folder / ".config.json.7.tmp").exists()
+
+
+def test_another_task_of_the_same_names_is_refused(tmp_path):
+    task = bowl()
+    moqd.run(small(task), task, iterations=1, out=tmp_path / "run")
+    with pytest.raises(
+        moqd.InputError, match=r"of a task with minimised \['near', 'far'\], but the task 'bowl' has \[\]"
+    ):
+        moqd.load_run(tmp_path / "run", task=bowl(minimised=()))
+    with pytest.raises(moqd.InputError, match="of a task with feature bounds"):
+        moqd.resume(tmp_path / "run", task=bowl(feature_bounds=[(0.0, 2.0)] * 2))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    task = moqd.make_task("arm-2")
+    moqd.run(small(task), task, iterations=1, out=folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batch": None},
+        {"snapshot_every": "x"},
+        {"seed": 10**30},
+        {"seed": -1},
+        {"seed": True},
+        {"log_every": 0},
+        {"checkpoint_minutes": "x"},
+        {"iterations": 1.5},
+        {"task": {"name": "arm-2", "options": {}}},
+        {"task": {"name": "arm-2", "options": {"name": ["arm-2"]}}},
+        {"task": {"name": "arm-2", "options": {"name": "arm-9"}}},
+        {"task": {"name": "arm-2", "options": {"name": "arm-2", "num_joints": "x"}}},
+        {"task": {"name": "arm-2", "options": {"name": "arm-2", "os": 1}}},
+        {"task": {"name": "arm-2", "options": [1]}},
+        {"task": 7},
+        {"algorithm": {"name": ["mome"]}},
+        {"algorithm": {"name": "mome", "task": 1}},
+        {"algorithm": {"name": "mome", "ga_batch": "x"}},
+        {"reference_point": "x"},
+    ],
+)
+@pytest.mark.parametrize("command", [["resume"], ["report"], ["train", "--out", "new", "--config"]])
+def test_a_config_with_anything_wrong_in_it_is_one_sentence(finished, change, command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished, tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    if command == ["report"] and "algorithm" in change and "name" in change["algorithm"]:
+        return  # which reads the name alone
+    assert main([*command, "run/config.json" if command[0] == "train" else "run"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", ["", "iteration\r\n1\r\n", "a,b\r\nx,y\r\n", "a\r\n" + "9" * 200_000 + "\r\n"])
+def test_broken_metrics_are_one_sentence_or_none(finished, content, tmp_path, capsys):
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / "metrics.csv").write_bytes(content.encode())
+    code = main(["report", str(tmp_path / "run")])
+    assert (code, len(capsys.readouterr().err.strip().splitlines())) == ((2, 1) if content else (0, 0))
+
+
+def test_names_are_shown_as_they_are(finished, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("moqd.cli.write_report", lambda run: run.path / "report.md")
+    shutil.copytree(finished, "a [b]")
+    assert main(["report", "a [b]"]) == 0
+    assert main(["export", "a [b]", "--csv", "--out", "[x].csv"]) == 0
+    assert main(["train", "arm-2", "--out", "a [b]"]) == 2
+    told = capsys.readouterr()
+    assert "written to a [b]/report.md" in told.out
+    assert "written to [x].csv" in told.out
+    assert "continue that with: moqd resume 'a [b]', or" in told.err
+
+
+@pytest.mark.parametrize("out", [".", "", "nowhere/x.csv", "run/config.json/x.csv", "x" * 300, "run"])
+def test_bad_places_for_an_export_are_one_sentence(finished, out, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished, "run")
+    assert main(["export", "run", "--csv", "--out", out]) in (1, 2)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_a_closed_pipe_does_not_end_a_run(tmp_path):
+    folder = tmp_path / "run"
+    arguments = ["train", "arm-2", "--iterations", "300", "--ga-batch", "16", "--num-cells", "8", "--devices", "1"]
+    command = " ".join([*MOQD, *arguments, "--out", str(folder)])
+    subprocess.run(["bash", "-c", f"{command} 2>&1 | head -1"], check=True, stdout=subprocess.DEVNULL)
+    assert moqd.load_run(folder).metrics["iteration"][-1] == 300
+
+
+def test_a_seeded_run_from_its_config_in_a_process_of_its_own(finished, tmp_path):
+    """Where nothing may start JAX before its devices are set."""
+    common = ["--iterations", "2", "--ga-batch", "16", "--num-cells", "8"]
+    for arguments in (
+        ["arm-2", "--init-from", str(finished), *common],
+        ["--config", str(tmp_path / "0" / "config.json")],
+    ):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        subprocess.run([*MOQD, "train", *arguments, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
+    assert digest(tmp_path / "0") == digest(tmp_path / "1")
+
+
 TINY = {
     "mome-p2c": ["--ga-batch", "8", "--pg-batch", "4", "--actor-batch", "4"],
     "mome-pgx": ["--ga-batch", "8", "--pg-batch", "8"],
@@ -346,10 +525,6 @@ TINY = {
 LEARN = ["--critic-steps", "5", "--pg-steps", "5", "--minibatch", "32", "--buffer-size", "2000"]
 ITERATIONS = {"mome-p2c": "400", "mome-pgx": "400", "pga-me": "400", "mome": "600", "nsga2": "600", "spea2": "600"}
 KILLS = {"mome-p2c": 10, "mome-pgx": 6, "pga-me": 6, "mome": 6, "nsga2": 6, "spea2": 6}
-
-
-def newest(folder):
-    return max((int(path.name) for path in (folder / "checkpoints").glob("[0-9]*")), default=-1)
 
 
 def wait_for(process, condition):

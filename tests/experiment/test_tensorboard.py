@@ -85,3 +85,11 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     with pytest.raises(StorageError, match="could not be written"):
         board.on_log(row_at(0, 1.0))
     board.on_end(Mock(spec=Run))
+
+
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="is a link, which is not followed"):
+        TensorBoard(tmp_path / "run").on_log({"iteration": 0.0})
+    assert not list((tmp_path / "elsewhere").iterdir())

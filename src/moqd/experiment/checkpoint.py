@@ -8,6 +8,7 @@ that a damaged checkpoint is never used.
 import hashlib
 import json
 import os
+import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -87,23 +88,25 @@ def newest_checkpoint(
     run_folder: Path, template: Any, place: Callable[[Any], Any], run_identity: str
 ) -> Checkpoint | None:
     """The newest checkpoint that is whole, with a warning for those that are not; None if there is none yet."""
-    damaged = []
+    refused: dict[Path, Exception] = {}
     for path in _checkpoints(run_folder):
         try:
             found = read_checkpoint(path, template, place, run_identity)
         except NewerFormatError:
             raise
         except (InputError, OSError) as error:
-            damaged.append(path)
-            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=2)
+            refused[path] = error
             continue
-        for path in damaged:
-            remove_folder(path)
+        for bad, why in refused.items():
+            warnings.warn(f"{why} The run goes on from iteration {int(path.name)}.", stacklevel=2)
+            if isinstance(why, InputError):  # and not the storage, which may be back soon
+                remove_folder(bad)
         return found
-    if damaged:
+    if refused:
+        again = shlex.quote(str(run_folder / "config.json"))
         raise InputError(
             f"no checkpoint of {str(run_folder)!r} is whole, so it cannot be continued; run it again with: moqd train "
-            f"--config {run_folder / 'config.json'} --out NEW_FOLDER"
+            f"--config {again} --out NEW_FOLDER"
         )
     return None
 
@@ -114,7 +117,7 @@ def read_checkpoint(path: Path, template: Any, place: Callable[[Any], Any], run_
     if content.get("run") != run_identity:
         raise InputError(f"{str(path)!r} is a checkpoint of another run.")
     facts, files = content.get("facts"), content.get("files")
-    if not _says_all(facts) or not isinstance(files, dict):
+    if not _says_all(facts) or facts["iteration"] != int(path.name) or not isinstance(files, dict):
         raise InputError(f"{str(path / MANIFEST)!r} is damaged: it does not say all of {', '.join(FACTS)}.")
     for name in (STATE, TABLE):
         if _fingerprint(path / name) != files.get(name):
@@ -124,18 +127,17 @@ def read_checkpoint(path: Path, template: Any, place: Callable[[Any], Any], run_
 
 
 def _says_all(facts: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(facts, dict) and all(isinstance(facts.get(name), kind) for name, kind in FACTS.items())
+    if not isinstance(facts, dict) or not all(isinstance(facts.get(name), kind) for name, kind in FACTS.items()):
+        return False
+    return all(isinstance(number, (int, float)) for number in (*facts["reference_point"], *facts["metrics"].values()))
 
 
 def clean_up(run_folder: Path) -> None:
     """Removes what a process that was killed left half done."""
-    for folder in (run_folder, own_folder(run_folder / FOLDER)):
+    for folder in (run_folder, *(path for path in run_folder.iterdir() if path.is_dir() and not path.is_symlink())):
         for path in folder.glob(".*"):
-            if path.name.endswith((".tmp", ".old")):
-                if path.is_dir():
-                    remove_folder(path)
-                else:
-                    path.unlink(missing_ok=True)
+            if path.name.endswith((".tmp", ".old", ".new", ".now")):
+                remove_folder(path)
 
 
 class NewerFormatError(InputError):
@@ -145,10 +147,7 @@ class NewerFormatError(InputError):
 def _read_manifest(path: Path) -> dict[str, Any]:
     if path.is_symlink() or not path.is_dir():
         raise InputError(f"{str(path)!r} is not a folder (links are not followed).")
-    try:
-        text = read_text(path / MANIFEST)
-    except FileNotFoundError as error:
-        raise InputError(f"{str(path / MANIFEST)!r} is missing.") from error
+    text = read_text(path / MANIFEST)
     try:
         content = json.loads(text)
         del content["sha256"]
@@ -171,14 +170,10 @@ def _sealed(content: Mapping[str, Any]) -> str:
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:
-    try:
-        size = check_regular(path).st_size
-    except FileNotFoundError as error:
-        raise InputError(f"{str(path)!r} is missing.") from error
-    return {"size": size, "sha256": sha256_of(path)}
+    return {"size": check_regular(path).st_size, "sha256": sha256_of(path)}
 
 
 def _checkpoints(run_folder: Path) -> list[Path]:
     """The newest first."""
     folder = own_folder(run_folder / FOLDER)
-    return sorted((path for path in folder.iterdir() if path.name.isdigit()), reverse=True)
+    return sorted((path for path in folder.iterdir() if path.name.isdecimal()), reverse=True)

@@ -8,10 +8,9 @@ because Python's handlers would wait until the compiled chunk is done.
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 class Control:
@@ -46,6 +45,20 @@ STOPS = (signal.SIGINT, signal.SIGTERM)
 CHECKPOINTS = (signal.SIGUSR1,) if hasattr(signal, "SIGUSR1") else ()
 
 
+PATIENCE = 1.0
+"""Seconds for last words: a terminal or a pipe may be blocked."""
+
+
+def _aside(call: Callable[[], None]) -> threading.Thread:
+    def quietly() -> None:
+        with suppress(BaseException):
+            call()
+
+    thread = threading.Thread(target=quietly, daemon=True)
+    thread.start()
+    return thread
+
+
 @contextmanager
 def signals(control: Control, told: Callable[[], None], at_once: Callable[[], None]) -> Iterator[Callable[[], int]]:
     """Ctrl-C and SIGTERM stop the run, SIGUSR1 has it write a checkpoint; gives a function for the exit code.
@@ -56,16 +69,16 @@ def signals(control: Control, told: Callable[[], None], at_once: Callable[[], No
     first: list[int] = []
 
     def handle(number: int) -> None:
+        """Must neither wait nor raise, or no signal would be heard any more."""
         if number in CHECKPOINTS:
             control.checkpoint()
         elif number in STOPS:
             if first or not control.under_way.is_set():
-                at_once()
-                sys.stderr.flush()
+                _aside(at_once).join(PATIENCE)
                 os._exit(128 + number)
             first.append(number)
             control.stop()
-            told()
+            _aside(told)
 
     reader, writer = socket.socketpair()
     writer.setblocking(False)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
@@ -90,7 +91,8 @@ class Display(Callback):
 
     def stop(self) -> None:
         """Takes the live display away and gives the terminal back; from any thread, and more than once."""
-        self._live.stop()
+        with suppress(OSError, SystemExit):
+            self._live.stop()
 
     def on_start(self, config: Mapping[str, Any]) -> None:
         self._iterations, self._begin = config["iterations"], monotonic()
@@ -126,7 +128,9 @@ class Display(Callback):
         self.stop()
 
     def _say(self, line: str) -> None:
-        self._console.print(Text(line), soft_wrap=True)
+        """What cannot be shown, to a full disk or a closed pipe, must not end the run."""
+        with suppress(OSError, SystemExit):  # the latter is what rich makes of a closed pipe
+            self._console.print(Text(line), soft_wrap=True)
 
     def _say_what_was_compiled(self, row: Mapping[str, float]) -> None:
         now = (self._clock.seconds, self._clock.programs, self._clock.from_cache)

@@ -11,13 +11,14 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from moqd.errors import InputError, StorageError
+from moqd.errors import InputError, MissingFileError, StorageError
 
 FORMAT = 1
 """Version of all files; a newer one is refused."""
@@ -42,6 +43,8 @@ def whole(array: Any) -> Tensor:
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """All or nothing: `write` writes beside, which is brought to the disk and renamed."""
+    if not path.name:
+        raise InputError(f"{str(path)!r} is no name for a file; give one.")
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         beside.unlink(missing_ok=True)  # never written through, whatever it is
@@ -50,11 +53,17 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
         beside.replace(path)
         sync(path.parent)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise StorageError(f"{str(path)!r} could not be written ({error.strerror or error}).") from error
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """A small file that only matters while its process lives, so it is not brought to the disk."""
+    path.unlink(missing_ok=True)
+    with path.open("xb") as file:
+        file.write(content)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -80,15 +89,22 @@ def own_folder(path: Path) -> Path:
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise InputError(f"{str(path)!r} is not a folder but a link or a file; remove it.")
     try:
-        path.mkdir(exist_ok=True)
+        if not path.is_dir():
+            path.mkdir(exist_ok=True)
+            sync(path.parent)
     except OSError as error:
         raise StorageError(f"{str(path)!r} could not be made ({error.strerror}).") from error
     return path
 
 
 def check_regular(path: Path) -> os.stat_result:
-    """Raises FileNotFoundError, or InputError where it is a link, a pipe or a folder."""
-    status = path.lstat()
+    """Raises MissingFileError, or InputError where it is a link, a pipe or a folder."""
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise MissingFileError(f"{str(path)!r} is missing.") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!r} cannot be read ({getattr(error, 'strerror', None) or error}).") from error
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{str(path)!r} is not a plain file (links are not followed); remove it.")
     return status
@@ -102,14 +118,17 @@ def read_text(path: Path, *, most: int = MOST_JSON) -> str:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{str(path)!r} is damaged: it is not text.") from error
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read ({error.strerror}).") from error
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
     """The object in a JSON file of a format that is known; `what` it should be is said where it is not."""
+    text = read_text(path)
     try:
-        content = json.loads(read_text(path))
+        content = json.loads(text)
         version = content["format"]
-    except (json.JSONDecodeError, RecursionError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise InputError(f"{str(path)!r} is not {what} ({type(error).__name__}).") from error
     check_format(path, version)
     return dict(content)

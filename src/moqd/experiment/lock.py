@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from moqd.errors import InputError, StorageError
-from moqd.experiment.files import FORMAT, own_folder, read_json, write_json
+from moqd.errors import InputError, MissingFileError, StorageError
+from moqd.experiment.files import FORMAT, own_folder, read_json, write_json, write_new
 
 FOLDER = ".lock"
 HEARTBEAT = 10.0
@@ -67,20 +67,21 @@ class RunLock:
             raise InputError(holder)
         mine = self._folder / f".{os.getpid()}.{threading.get_ident()}.new"
         try:
-            mine.write_text(json.dumps(self._me), encoding="utf-8")
+            write_new(mine, json.dumps(self._me).encode())
             _make(self._path(number + 1), mine)
         except FileExistsError:
             raise InputError(self._just_taken()) from None
         except OSError as error:
             raise StorageError(f"{str(self._run)!r} cannot be written to ({error.strerror}).") from error
         finally:
-            mine.unlink(missing_ok=True)
+            with suppress(OSError):
+                mine.unlink(missing_ok=True)
         if self._highest() != number + 1:  # we were so slow that others came and went
             self._path(number + 1).unlink(missing_ok=True)
             raise InputError(self._just_taken())
-        for path in self._folder.glob("*.json"):
-            if path.stem.isdigit() and int(path.stem) <= number:
-                path.unlink(missing_ok=True)
+        for old in self._numbers():
+            if old <= number:
+                self._path(old).unlink(missing_ok=True)
         return number + 1
 
     def _just_taken(self) -> str:
@@ -91,19 +92,19 @@ class RunLock:
         path = self._path(number)
         try:
             lock = read_json(path, "a lock of a moqd run")
-        except FileNotFoundError:
+        except MissingFileError:
             return None
         except InputError:
             lock = {}  # damaged: only its age says something
         if lock.get("released"):
             return None
         who = f"process {lock.get('pid', '?')} on {lock.get('host', 'an unknown host')}"
-        if lock.get("machine") == self._me["machine"]:
-            if lock.get("process_start") != process_start(int(lock["pid"])):
+        if lock.get("machine") == self._me["machine"] and isinstance(lock.get("pid"), int):
+            if lock.get("process_start") != process_start(lock["pid"]):
                 return None
             return f"{str(self._run)!r} is being written by {who}; wait until it is done, or stop it first."
         age = self._age(path)
-        if age > STALE:
+        if abs(age) > STALE:  # in the future: a clock was wrong
             return None
         return (
             f"{str(self._run)!r} is being written by {who}, which gave a sign of life {age:.0f} s ago; if it is gone, "
@@ -113,13 +114,16 @@ class RunLock:
     def _age(self, path: Path) -> float:
         """In the time of the storage: clocks of machines differ."""
         now = self._folder / f".{os.getpid()}.now"
-        now.write_bytes(b"")
         try:
+            write_new(now, b"")
             return now.stat().st_mtime - path.stat().st_mtime
         except FileNotFoundError:
             return float("inf")
+        except OSError as error:
+            raise StorageError(f"{str(self._run)!r} cannot be written to ({error.strerror}).") from error
         finally:
-            now.unlink(missing_ok=True)
+            with suppress(OSError):
+                now.unlink(missing_ok=True)
 
     def _beat(self) -> None:
         while not self._released.wait(HEARTBEAT):
@@ -127,7 +131,10 @@ class RunLock:
                 os.utime(self._path(self._number))
 
     def _highest(self) -> int:
-        return max((int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdigit()), default=0)
+        return max(self._numbers(), default=0)
+
+    def _numbers(self) -> list[int]:
+        return [int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdecimal()]
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number}.json"

@@ -143,10 +143,9 @@ class Loop:
 
     def count_anew(self) -> None:
         """After a log point."""
-        self.env_steps = self.total_steps
-        progress = self.carry.progress
-        zeros = jnp.zeros_like(progress.added), jnp.zeros_like(progress.steps)
-        self.carry = self.carry._replace(progress=progress._replace(added=zeros[0], steps=zeros[1]))
+        total, progress = self.total_steps, self.carry.progress
+        progress = progress._replace(added=jnp.zeros_like(progress.added), steps=jnp.zeros_like(progress.steps))
+        self.carry, self.env_steps = self.carry._replace(progress=progress), total
 
     @property
     def total_steps(self) -> int:
@@ -176,9 +175,14 @@ class Loop:
             offspring = Offspring(genotype, preference, jnp.full(self.batch, Source.RANDOM, jnp.int32))
             offspring = on_one(offspring) if self._spread else offspring
             evaluation = self._evaluate(self._key(jnp.int32(index), Purpose.EVALUATE_SEED), offspring.genotype)
-            evaluation = evaluation._replace(valid=evaluation.valid & self.place(rows < number))
+            there = self.place(rows < number)
+            steps = None if evaluation.num_steps is None else jnp.where(there, evaluation.num_steps, 0)
+            evaluation = evaluation._replace(valid=evaluation.valid & there, num_steps=steps)
             key = self._key(jnp.int32(index), Purpose.TELL_SEED)
             self.carry, self.metrics = self._tell(key, self.carry, offspring, evaluation)
+        progress = self.carry.progress
+        padding = jnp.int32(-number % self.batch)  # which is not valid, but has not failed
+        self.carry = self.carry._replace(progress=progress._replace(failed=progress.failed - padding))
 
     def _iterate(self, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         _, metrics = jax.eval_shape(self._step, start, carry)

@@ -18,7 +18,7 @@ import numpy as np
 
 from moqd.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from moqd.archive import Archive
-from moqd.errors import DivergenceError, InputError, StoppedError, StorageError
+from moqd.errors import DivergenceError, InputError, MissingFileError, StoppedError, StorageError, to_resume
 from moqd.experiment.checkpoint import Checkpoint, clean_up, newest_checkpoint, write_checkpoint
 from moqd.experiment.control import Control
 from moqd.experiment.files import FORMAT, write_json
@@ -33,6 +33,7 @@ from moqd.experiment.store import (
     MetricsFile,
     Run,
     columns_of,
+    described,
     read_archive,
     read_config,
     rows_of,
@@ -45,6 +46,8 @@ from moqd.metrics import archive_metrics
 from moqd.tasks import Task
 from moqd.types import Source
 
+PACKAGES = ("moqd", "jax", "jaxlib", "numpy", "scikit-learn", "optax", "brax", "mujoco")
+"""Those whose version may change the bits of a result."""
 SEEDS = "seeds.safetensors"
 """The archive that a run was seeded with."""
 
@@ -95,19 +98,14 @@ def run(
     _whole_number("seed", seed, least=0, most=2**32 - 1)
     _whole_number("log_every", log_every, least=1)
     if snapshot_every is not None:
-        _whole_number("snapshot_every", snapshot_every, least=1)
+        snapshot_every = _whole_number("snapshot_every", snapshot_every, least=1)
     if not (isinstance(checkpoint_minutes, (int, float)) and checkpoint_minutes >= 0):
         raise InputError(f"checkpoint_minutes is {checkpoint_minutes!r}; give a number that is not negative.")
     start = None if init_from is None else _archive_from(init_from, task)
     loop = Loop(algorithm, task, seed)
     config = {
         "format": FORMAT,
-        "task": {
-            "name": task.name,
-            "options": task.options,
-            "objectives": list(task.objective_names),
-            "features": list(task.feature_names),
-        },
+        "task": described(task),
         "algorithm": {"name": algorithm.name, **asdict(algorithm.config)},
         "seed": int(seed),
         "iterations": _budget(iterations, evaluations, loop.batch),
@@ -123,6 +121,7 @@ def run(
         return session.go(start)
     folder = _new_folder(Path(out))
     with RunLock(folder) as lock:
+        _new_folder(folder)  # still: another process may have been faster
         if start is not None:
             write_archive(folder / SEEDS, start)
         write_json(folder / CONFIG, config)
@@ -185,9 +184,9 @@ class _Session:
 
     def go(self, start: Archive | None, *, resuming: bool = False) -> Run:
         self._begin = time.perf_counter()
-        for callback in self._callbacks:
-            callback.on_start(self._config)
         try:
+            for callback in self._callbacks:
+                callback.on_start(self._config)
             self._loop.prepare()
             checkpoint = self._find_checkpoint() if resuming else None
             if checkpoint is None:
@@ -249,6 +248,8 @@ class _Session:
     def _restore(self, checkpoint: Checkpoint) -> None:
         assert self._folder is not None
         facts = checkpoint.facts
+        if len(facts["reference_point"]) != self._task.num_objectives:
+            raise InputError(f"the checkpoint of {str(self._folder)!r} is of a task with other objectives.")
         reference_point = np.asarray(facts["reference_point"], float) * self._task.direction
         metrics = {name: jnp.float32(value) for name, value in facts["metrics"].items()}
         self._loop.restore(checkpoint.state, metrics, facts["iteration"], facts["env_steps"], reference_point)
@@ -276,18 +277,19 @@ class _Session:
                 self._snapshot()
             if done:
                 return
-            if self._is_save_due():
+            stopping = self._control.stopping
+            if self._is_save_due(stopping):
                 self._write_archive()
                 self._write_checkpoint()
-            if self._control.stopping:
-                raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.")
+            if stopping:
+                raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.", self._host_archive())
             ends = [_next(loop.iteration, log_every), iterations]
             loop.advance(min(ends + [_next(loop.iteration, snapshot_every)] * bool(snapshot_every)))
             for callback in self._callbacks:
                 callback.on_progress(loop.iteration)
 
-    def _is_save_due(self) -> bool:
-        asked = self._control.wants_checkpoint() or self._control.stopping
+    def _is_save_due(self, stopping: bool) -> bool:
+        asked = self._control.wants_checkpoint() or stopping
         minutes = (time.perf_counter() - self._last_save) / 60
         return self._saved != self._loop.iteration and (asked or minutes >= self._config["checkpoint_minutes"])
 
@@ -346,9 +348,9 @@ class _Session:
         if self._file is not None:
             self._check_lock()
             self._file.append(row)
+        self._loop.count_anew()
         for callback in self._callbacks:
             callback.on_log(row)
-        self._loop.count_anew()
 
     def _row(self) -> dict[str, float]:
         """The columns of metrics.csv, in their order."""
@@ -378,16 +380,20 @@ class _Session:
 
     def _how_to_go_on(self) -> str:
         kept = "from its start" if self._saved is None else f"the checkpoint of iteration {self._saved}, which is whole"
-        return f"The run stopped; make room there and continue from {kept}, with: moqd resume {self._folder}"
+        assert self._folder is not None
+        return f"The run stopped; make room there and continue from {kept}, with: {to_resume(self._folder)}"
 
     def _result(self) -> Run:
-        archive = cleared(self._loop.archive)
+        archive = self._host_archive()
         del self._loop.carry  # what was learned and learned from: not needed any more, and large
-        archive = jax.tree.map(jnp.asarray, jax.device_get(archive))  # free of the devices it was made on
         result = Run(self._task, self._config, archive, columns_of(self._rows), self._folder)
         for callback in self._callbacks:
             callback.on_end(result)
         return result
+
+    def _host_archive(self) -> Archive:
+        """Free of the devices it was made on, and of what is not in it any more."""
+        return jax.tree.map(jnp.asarray, jax.device_get(cleared(self._loop.archive)))
 
 
 def _next(iteration: int, every: int) -> int:
@@ -403,9 +409,14 @@ def _seeds(archive: Archive) -> Seeds:
 def _archive_from(source: Run | Archive | str | os.PathLike[str], task: Task) -> Archive:
     """The archive to begin with, which must be one of such solutions as the task has."""
     if isinstance(source, str | os.PathLike):
-        folder = Path(source)
-        config = read_config(folder)
-        archive = read_archive(folder / ARCHIVE, task_of(config, folder, task))
+        path = Path(source)
+        if not path.is_file():
+            task_of(read_config(path), path, task)
+            path = path / ARCHIVE
+        try:
+            archive = read_archive(path, task)
+        except MissingFileError as error:
+            raise InputError(f"init_from: {str(error).rstrip('.')}, so there is nothing yet to begin with.") from error
     else:
         archive = source.archive if isinstance(source, Run) else source
     expected = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
@@ -448,8 +459,9 @@ def _surroundings() -> dict[str, Any]:
     return {
         "versions": {
             "python": platform.python_version(),
-            **{name: version(name) for name in ("moqd", "jax", "jaxlib", "numpy", "scikit-learn")},
+            **{name: version(name) for name in PACKAGES},
         },
+        "xla_flags": sorted(os.environ.get("XLA_FLAGS", "").split()),
         "devices": [device.device_kind for device in jax.local_devices()],
         "machine": {"processor": _processor(), "cores": cores},
     }
@@ -482,8 +494,7 @@ def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
 
 def _new_folder(folder: Path) -> Path:
     try:
-        # What a process that was killed before it wrote anything left is nobody's.
-        taken = folder.exists() and (not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir()))
+        taken = folder.exists() and (not folder.is_dir() or not all(map(_is_left_over, folder.iterdir())))
         if not taken:
             folder.mkdir(parents=True, exist_ok=True)
             return folder
@@ -493,13 +504,19 @@ def _new_folder(folder: Path) -> Path:
         ) from error
     if (folder / CONFIG).exists():
         raise InputError(
-            f"out is {str(folder)!r}, which holds a run already; continue that with: moqd resume {folder}, or write to "
+            f"out is {str(folder)!r}, which holds a run already; continue that with: {to_resume(folder)}, or write to "
             f"another folder, such as --out {_free(folder)}"
         )
     raise InputError(f"out is {str(folder)!r}, which is there already; give the name of a new folder.")
 
 
+def _is_left_over(path: Path) -> bool:
+    """Whether it is of a process that was killed before it had written its config."""
+    return path.name in (LOCK, SEEDS) or (path.name.startswith(".") and path.name.endswith(".tmp"))
+
+
 def _free(folder: Path) -> Path:
+    folder = folder if folder.name else folder.resolve()
     return next(path for i in range(2, 10**6) if not (path := folder.with_name(f"{folder.name}-{i}")).exists())
 
 

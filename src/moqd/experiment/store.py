@@ -2,9 +2,10 @@
 
 import csv
 import io
+import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +17,21 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from moqd.archive import Archive
-from moqd.errors import InputError, StorageError
+from moqd.errors import InputError, MissingFileError, StorageError, to_resume
 from moqd.experiment.files import own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
 from moqd.experiment.packing import packed, unpacked
 from moqd.tasks import Task, make_task
 from moqd.types import Genotype
 
+Check = tuple[Callable[[Any], bool], str]
+"""Whether a value will do, and what would."""
 CONFIG, METRICS, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
 Row = Mapping[str, float]
+COLUMNS = (
+    *("iteration", "evaluations", "seconds", "moqd_score", "moqd_sparsity_score", "global_hypervolume"),
+    *("global_sparsity", "max_sum_scores", "coverage", "num_solutions", "failed_evaluations", "below_reference"),
+)
+"""Those that every metrics.csv has; there are more."""
 
 
 class Solutions(NamedTuple):
@@ -114,11 +122,11 @@ def table_of(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
 def rows_of(table: str, path: Path) -> list[dict[str, float]]:
     """The rows in the text of metrics.csv; a last row that is cut off is left out."""
-    lines = list(csv.reader(io.StringIO(table if table.endswith("\n") else table[: table.rfind("\n") + 1])))
-    columns = lines[0] if lines else []
     try:
+        lines = list(csv.reader(io.StringIO(table[: table.rfind("\n") + 1])))
+        columns = lines[0] if lines else []
         return [dict(zip(columns, map(float, line), strict=True)) for line in lines[1:]]
-    except ValueError as error:
+    except (ValueError, csv.Error) as error:
         raise InputError(f"{str(path)!r} is damaged ({error}).") from error
 
 
@@ -150,26 +158,72 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
     task = task_of(config, folder, task)
     try:
         archive = read_archive(folder / ARCHIVE, task)
-        table = read_text(folder / METRICS, most=2**30)
-    except FileNotFoundError as error:
+        rows = rows_of(read_text(folder / METRICS, most=2**30), folder / METRICS)
+    except MissingFileError as error:
         raise InputError(
-            f"{str(error.filename)!r} is missing: the run has not written it yet; continue with: moqd resume {folder}"
+            f"{str(error).rstrip('.')}: the run has not written it yet; continue with: {to_resume(folder)}"
         ) from error
-    return Run(task, config, archive, columns_of(rows_of(table, folder / METRICS)), folder)
+    missing = [name for name in COLUMNS if rows and name not in rows[0]]
+    if missing:
+        raise InputError(f"{str(folder / METRICS)!r} is damaged: it has no column {missing[0]}.")
+    if len(config.get("reference_point") or ()) != task.num_objectives:
+        raise InputError(
+            f"{str(folder / CONFIG)!r} is damaged: its reference_point is not of {task.num_objectives} numbers."
+        )
+    return Run(task, config, archive, columns_of(rows), folder)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """What config.json of a run says."""
+    path = folder / CONFIG
     try:
-        config = read_json(folder / CONFIG, "a config of a moqd run")
-    except (FileNotFoundError, NotADirectoryError) as error:
+        config = read_json(path, "a config of a moqd run")
+    except MissingFileError as error:
         raise InputError(f"{str(folder)!r} is not a run: it holds no {CONFIG}; give the folder of a run.") from error
-    except OSError as error:
-        raise InputError(f"{str(folder)!r} cannot be read ({error.strerror}).") from error
-    for name, kind in (("task", dict), ("algorithm", dict), ("seed", int), ("iterations", int), ("log_every", int)):
-        if not isinstance(config.get(name), kind):
-            raise InputError(f"{str(folder / CONFIG)!r} is not a config of a moqd run: it has no {name}.")
+    for name, (holds, expected) in CHECKS.items():
+        value: Any = config
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if not holds(value):
+            raise InputError(f"{str(path)!r} is damaged: {name} is {str(value)[:50]!r}, not {expected}.")
     return config
+
+
+def _count(least: int, most: float = math.inf) -> Check:
+    def holds(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+    return holds, f"a whole number of at least {least}"
+
+
+def _or_none(check: Check) -> Check:
+    return (lambda value: value is None or check[0](value)), f"{check[1]}, or nothing"
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(number, (int, float)) for number in value)
+
+
+NAME: Check = (lambda value: isinstance(value, str)), "a name"
+NUMBERS: Check = _numbers, "a list of numbers"
+CHECKS: dict[str, Check] = {
+    "task.name": NAME,
+    "task.options": _or_none(
+        ((lambda value: isinstance(value, dict) and isinstance(value.get("name"), str)), "options")
+    ),
+    "task.options.reference_point": _or_none(NUMBERS),
+    "algorithm.name": NAME,
+    "algorithm.task": ((lambda value: value is None), "there"),
+    "seed": _count(0, 2**32 - 1),
+    "iterations": _count(0),
+    "log_every": _count(1),
+    "batch": _count(1),
+    "seeded": _count(0),
+    "checkpoint_minutes": ((lambda value: isinstance(value, (int, float)) and value >= 0), "a number"),
+    "snapshot_every": _or_none(_count(1)),
+    "reference_point": _or_none(NUMBERS),
+}
+"""What config.json must hold for a run to be read or continued."""
 
 
 def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
@@ -183,13 +237,31 @@ def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
                 "as load_run(path, task=...) or resume(path, task=...)."
             )
         return make_task(**options)
-    if [*task.objective_names, *task.feature_names] != [*there.get("objectives", ()), *there.get("features", ())]:
-        raise InputError(
-            f"the run in {str(folder)!r} is of a task with objectives {there.get('objectives')} and features "
-            f"{there.get('features')}, but the task {task.name!r} has {list(task.objective_names)} and "
-            f"{list(task.feature_names)}; give the task that was run."
-        )
+    here = described(task)
+    for name in ("objectives", "features", "minimised", "feature_bounds"):
+        if here[name] != there.get(name):
+            raise InputError(
+                f"the run in {str(folder)!r} is of a task with {name.replace('_', ' ')} {there.get(name)}, but the "
+                f"task {task.name!r} has {here[name]}; give the task that was run."
+            )
     return task
+
+
+def described(task: Task) -> dict[str, Any]:
+    """What config.json says of a task."""
+    options = None if task.options is None else dict(task.options)
+    return json.loads(
+        json.dumps(
+            {
+                "name": task.name,
+                "options": options,
+                "objectives": task.objective_names,
+                "minimised": task.minimised,
+                "features": task.feature_names,
+                "feature_bounds": task.feature_bounds,
+            }
+        )
+    )
 
 
 def read_archive(path: Path, task: Task) -> Archive:

@@ -51,6 +51,8 @@ class TensorBoard(Callback):
     def _write(self, step: int, **content: Any) -> None:
         try:
             if self._writer is None:
+                if self._folder.is_symlink():
+                    raise InputError(f"{str(self._folder)!r} is a link, which is not followed; remove it.")
                 self._writer = self._open(str(self._folder))
             self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **content))
             self._writer.flush()
