@@ -1,5 +1,6 @@
 """Strict everywhere: shapes and types are checked, nothing is promoted silently, warnings are errors."""
 
+import os
 from pathlib import Path
 
 from jaxtyping import install_import_hook
@@ -9,17 +10,20 @@ import tests.typecheck  # noqa: F401  the hook wants it imported
 with install_import_hook("moqd", "tests.typecheck.check"):
     import moqd
     import moqd.cli
+    import moqd.report
 
 import jax
 import numpy as np
 import pytest
 from hypothesis import settings
 
+CACHE = Path(__file__).parent.parent / ".pytest_cache"
+os.environ["XDG_CACHE_HOME"] = str(CACHE)  # of processes that tests start; nothing is written to the user's own
 moqd.use_devices(2)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Many tests compile the same programs: what one has compiled the others, and the next session, need not.
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".pytest_cache" / "jax"))
+jax.config.update("jax_compilation_cache_dir", str(CACHE / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 

@@ -20,6 +20,30 @@ def test_cvt_is_repeatable_and_spreads_evenly(num_features, rng):
     assert share.max() < 1.8 / 32
 
 
+def test_cells_are_kept_and_checked(tmp_path, monkeypatch):
+    bounds = ((0.0, 1.0), (0.0, 1.0))
+    plain = cvt_centroids(24, bounds)
+    monkeypatch.setattr(tessellation, "_kept", tmp_path / "cells")
+
+    def again():
+        tessellation._unit_cvt.cache_clear()
+        return cvt_centroids(24, bounds)
+
+    assert np.array_equal(again(), plain)
+    (path,) = (tmp_path / "cells").iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(tessellation, "_compute_cvt", None)
+        assert np.array_equal(again(), plain)
+    good = path.read_bytes()
+    for bad in (good[:-5], good[:40] + b"x" + good[41:], b"", b"\x80\x04."):
+        path.write_bytes(bad)
+        assert np.array_equal(again(), plain)
+        assert path.read_bytes() == good
+    monkeypatch.setattr(tessellation, "_kept", tmp_path / "cells" / path.name / "nowhere")
+    assert np.array_equal(again(), plain)
+    tessellation._unit_cvt.cache_clear()
+
+
 def test_cvt_scales_with_the_bounds():
     unit = cvt_centroids(16, ((0.0, 1.0), (0.0, 1.0)))
     np.testing.assert_allclose(cvt_centroids(16, ((-5.0, 5.0), (100.0, 101.0))), unit * [10, 1] + [-5, 100], rtol=1e-5)

@@ -39,7 +39,6 @@ from moqd.flags import parse
 from moqd.metrics import global_front
 from moqd.networks import num_parameters
 from moqd.options import overridden
-from moqd.report import write_report
 from moqd.tasks import TASKS, Task, make_task
 from moqd.tasks.task import validated
 
@@ -171,8 +170,7 @@ def _watch(folder: Path, tensorboard: bool, start: Callable[[list[Callback], Con
             out.print(f"{stopped} Everything is saved; {how}", highlight=False, soft_wrap=True)
             return exit_code()
     _show(result)
-    with out.status("drawing the report"):
-        report = write_report(result)
+    report = _report(result)
     picture = folder / "figures" / "overview.png"
     out.print(
         f"written to [bold]{escape(str(report))}[/]; to see it at a glance, open [bold]{escape(str(picture))}[/]",
@@ -180,6 +178,13 @@ def _watch(folder: Path, tensorboard: bool, start: Callable[[list[Callback], Con
         soft_wrap=True,
     )
     return 0
+
+
+def _report(result: Run) -> Path:
+    from moqd.report import write_report  # here, because matplotlib takes its time, and a run should start soon
+
+    with out.status("drawing the report"):
+        return write_report(result)
 
 
 @dataclass(frozen=True)
@@ -193,9 +198,7 @@ class ReportOptions:
 def report(arguments: Sequence[str]) -> int:
     """Draw a run."""
     options = _parse_one("moqd report", ReportOptions, arguments)
-    result = load_run(options.run)
-    with out.status("drawing the report"):
-        path = write_report(result)
+    path = _report(load_run(options.run))
     out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
     return 0
 

@@ -4,14 +4,19 @@ CVT-MAP-Elites: Vassiliades, Chatzilygeroudis & Mouret, "Using centroidal Vorono
 multidimensional archive of phenotypic elites algorithm" (2018).
 """
 
+import io
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 Bounds = Sequence[tuple[float, float]]
@@ -65,7 +70,48 @@ def nearest_cell(
 def _unit_cvt(num_cells: int, num_features: int, seed: int) -> Float[np.ndarray, "cells features"]:
     if num_features == 0 or num_cells == 1:
         return np.full((1, num_features), 0.5)
+    if _kept is None:
+        return _compute_cvt(num_cells, num_features, seed)
+    name = f"{num_cells}-{num_features}-{seed}-sklearn-{version('scikit-learn')}-numpy-{version('numpy')}"
+    centroids = _load(_kept / name)
+    if centroids is None:
+        centroids = _compute_cvt(num_cells, num_features, seed)
+        _keep(_kept / name, centroids)
+    return centroids
+
+
+def _compute_cvt(num_cells: int, num_features: int, seed: int) -> Float[np.ndarray, "cells features"]:
+    from sklearn.cluster import KMeans  # here, because it takes longer to import than all else
+
     samples = np.random.default_rng(seed).random((max(50_000, 20 * num_cells), num_features))
     # One thread: k-means adds up in another order, and so to other bits, with another number of threads.
     with threadpool_limits(limits=1):
         return KMeans(num_cells, n_init=1, random_state=seed).fit(samples).cluster_centers_
+
+
+def keep_cells_in(folder: Path) -> None:
+    """From now on, tessellations are kept there for the next start: large ones take a minute."""
+    global _kept
+    _kept = folder
+
+
+_kept: Path | None = None
+
+
+def _load(path: Path) -> Float[np.ndarray, "cells features"] | None:
+    """What `_keep` kept, if it is as it was; None if not, upon which it is computed again."""
+    try:
+        digest, content = (data := path.read_bytes())[:32], data[32:]
+        return np.load(io.BytesIO(content), allow_pickle=False) if sha256(content).digest() == digest else None
+    except (OSError, ValueError, EOFError):
+        return None
+
+
+def _keep(path: Path, centroids: Float[np.ndarray, "cells features"]) -> None:
+    content = io.BytesIO()
+    np.save(content, centroids, allow_pickle=False)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with suppress(OSError):  # it is there to save time, and for nothing else
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(sha256(content.getvalue()).digest() + content.getvalue())
+        beside.replace(path)

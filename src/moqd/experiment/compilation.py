@@ -4,12 +4,15 @@ import os
 import platform
 import warnings
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import jax
+
+from moqd.tessellation import keep_cells_in
 
 STAGES = {
     "/jax/core/compile/jaxpr_trace_duration",
@@ -24,12 +27,16 @@ HIT = "/jax/compilation_cache/cache_hits"
 def use_cache(folder: Path | None = None) -> Path | None:
     """Keeps compiled programs in `folder`, by default the user's own cache folder; gives the folder, None for none.
 
+    Tessellations, which take long too, are kept beside.
+
     Where the user has told JAX what to do (JAX_COMPILATION_CACHE_DIR, JAX_ENABLE_COMPILATION_CACHE), this is left as it
     is. Call it before anything is compiled.
     """
     settings: Any = jax.config
     if not settings.jax_enable_compilation_cache:
         return None
+    with suppress(RuntimeError):  # the user has no home
+        keep_cells_in(_cache_home() / "cells" / _processor())
     if settings.jax_compilation_cache_dir:
         return Path(settings.jax_compilation_cache_dir)
     try:
@@ -62,8 +69,12 @@ def uses_cache() -> bool:
 
 def default_folder() -> Path:
     """moqd/jax/PROCESSOR in the user's cache folder, by the XDG rules: a path that is not absolute does not count."""
+    return _cache_home() / "jax" / _processor()
+
+
+def _cache_home() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "moqd" / "jax" / _processor()
+    return (base if base.is_absolute() else Path.home() / ".cache") / "moqd"
 
 
 def _processor() -> str:
