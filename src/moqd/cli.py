@@ -57,7 +57,7 @@ class TrainOptions:
     own options are listed below, with its defaults."""
     preset: Literal["quick", "small", "paper"] | None = None
     """Settings for all that is not given: the paper's own; small ones for minutes on a laptop (episodes of 250 steps,
-    batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,840 evaluations). If not given:
+    batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,200 evaluations). If not given:
     small for the robots; for other tasks the algorithm's defaults and 1000 iterations."""
     seed: int = 0
     """Seed of all randomness: the same seed on the same machine gives the same archive, bit by bit."""

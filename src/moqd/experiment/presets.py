@@ -30,7 +30,7 @@ class _Scale(NamedTuple):
 
 
 PRESETS = {
-    "quick": _Scale(episode_length=250, batch=64, iterations=60, exact=False),
+    "quick": _Scale(episode_length=250, batch=64, iterations=50, exact=False),
     "small": _Scale(episode_length=250, batch=64, iterations=150, exact=False),
     "paper": _Scale(episode_length=1000, batch=256, iterations=4000, exact=True),
 }
