@@ -21,7 +21,9 @@ def each(names, slow=()):
     return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in names]
 
 
-evaluated_tasks = pytest.mark.parametrize("name", each(TASKS, slow=["ant-2"]))  # ant-3 is the same robot
+evaluated_tasks = pytest.mark.parametrize(
+    "name", each(TASKS, slow=["ant-2", "hopper-3"])
+)  # of robots that are there twice
 
 
 @cache

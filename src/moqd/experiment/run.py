@@ -202,7 +202,9 @@ class _Session:
             self._write_archive()  # but no checkpoint: there is nothing to go on from
             raise
         except StorageError as error:
-            raise StorageError(f"{error} {self._how_to_go_on()}") from error
+            if self._folder is None:
+                raise
+            raise StorageError(f"{error} {self._how_to_go_on(self._folder)}") from error
         except StoppedError:
             raise
         except BaseException:
@@ -378,10 +380,9 @@ class _Session:
         if self._lock is not None:
             self._lock.check()
 
-    def _how_to_go_on(self) -> str:
+    def _how_to_go_on(self, folder: Path) -> str:
         kept = "from its start" if self._saved is None else f"the checkpoint of iteration {self._saved}, which is whole"
-        assert self._folder is not None
-        return f"The run stopped; make room there and continue from {kept}, with: {to_resume(self._folder)}"
+        return f"The run stopped; make room there and continue from {kept}, with: {to_resume(folder)}"
 
     def _result(self) -> Run:
         archive = self._host_archive()
