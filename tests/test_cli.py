@@ -69,6 +69,7 @@ def test_lists_and_help(capsys):
         (["algorithms"], "nsga2-small"),
         ([], "moqd train"),
         (["--help"], "moqd tasks"),
+        (["--version"], f"moqd {moqd.__version__}"),
     ):
         assert main(arguments) == 0
         assert expected in capsys.readouterr().out

@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -29,7 +30,7 @@ from moqd.errors import (
 )
 from moqd.experiment.compilation import use_cache
 from moqd.experiment.control import Control, signals
-from moqd.experiment.display import Display
+from moqd.experiment.display import METRICS, Display
 from moqd.experiment.export import export_csv
 from moqd.experiment.presets import preset_for
 from moqd.experiment.run import SEEDS, Callback, resume, run
@@ -304,6 +305,7 @@ def _defaults(arguments: Sequence[str]) -> Plan:
 
 def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
     """By the config.json of another run."""
+    path = path / CONFIG if path.is_dir() else path
     if path.name != CONFIG:
         raise InputError(f"--config is {str(path)!r}; give the path of a run's {CONFIG}.")
     if _value_of("--preset", arguments) is not None:
@@ -397,12 +399,12 @@ def _value_of(flag: str, arguments: Sequence[str]) -> str | None:
 def _show(result: Run) -> None:
     """The last metrics, and the ends of the global front."""
     last = {name: column[-1] for name, column in result.metrics.items()}
-    out.print(f"\n{last['evaluations']:.0f} evaluations in {last['seconds']:.1f} s", highlight=False)
+    out.print(f"\n{last['evaluations']:,.0f} evaluations in {last['seconds']:.1f} s", highlight=False)
     table = Table(box=SIMPLE_HEAD)
     table.add_column("metric")
     table.add_column("value", justify="right")
-    for name in ("moqd_score", "global_hypervolume", "coverage", "num_solutions", "max_sum_scores"):
-        table.add_row(name, f"{last[name]:.5g}")
+    for name in (*METRICS, "num_solutions"):
+        table.add_row(name, f"{last[name]:.1%}" if name == "coverage" else f"{last[name]:.5g}")
     out.print(table)
 
     best = global_front(result.archive)
@@ -551,6 +553,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if not arguments or arguments[0] in ("-h", "--help"):
             _overview()
+        elif arguments[0] == "--version":
+            out.print(f"moqd {version('moqd')}", highlight=False)
         elif arguments[0] not in COMMANDS:
             raise unknown_name("command", arguments[0], COMMANDS)
         else:

@@ -146,12 +146,13 @@ def test_own_tasks_are_loaded_with_the_task(tmp_path):
         moqd.load_run(tmp_path / "run")
     loaded = moqd.load_run(tmp_path / "run", task=task)
     assert np.array_equal(run.archive.fitness, loaded.archive.fitness)
+    assert repr(loaded).startswith("Run(mome on bowl in ")
     with pytest.raises(
         moqd.InputError, match=r"is of a task with objectives \['near', 'far'\].*but the task 'arm-2' has"
     ):
         moqd.load_run(tmp_path / "run", task=moqd.make_task("arm-2"))
-    with pytest.raises(moqd.InputError, match=r"genotype has shape \(\d+, 3\) .* but \(\d+, 4\) and float32 are"):
-        moqd.load_run(tmp_path / "run", task=bowl(bounds=[(0.0, 1.0)] * 4))
+    with pytest.raises(moqd.InputError, match="is of a task with bounds"):
+        moqd.load_run(tmp_path / "run", task=bowl(bounds=[(0.0, 2.0)] * 3))
 
 
 def test_solutions_are_a_table_in_the_users_units():
@@ -222,7 +223,9 @@ def test_bad_run_folders_get_one_sentence(tmp_path):
     with pytest.raises(moqd.InputError, match="is damaged"):
         moqd.load_run(folder)
     (folder / "archive.safetensors").unlink()
-    with pytest.raises(moqd.InputError, match="is missing: the run has not written it yet; continue with: moqd resume"):
+    with pytest.raises(
+        moqd.InputError, match="is missing: the run has not written it yet; wait for its first checkpoint, or"
+    ):
         moqd.load_run(folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"format": 99}))

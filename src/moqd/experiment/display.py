@@ -103,6 +103,9 @@ class Display(Callback):
         self._label = label
 
     def on_progress(self, iteration: int) -> None:
+        if self._row is None:  # nothing was logged in this process yet: the run is resumed
+            more = "" if iteration < self._iterations else ", so it is finished; --iterations N extends it"
+            self._say(f"goes on from iteration {iteration} of {self._iterations}{more}")
         self._iteration = iteration
         self._foresee()
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 from pathlib import Path
 
 from moqd.experiment.files import write_text
@@ -21,5 +22,6 @@ def solutions_csv(run: Run) -> str:
     return text.getvalue()
 
 
-def export_csv(run: Run, path: Path) -> None:
-    write_text(path, solutions_csv(run))
+def export_csv(run: Run, path: str | os.PathLike[str]) -> None:
+    """Writes that table to a file."""
+    write_text(Path(path), solutions_csv(run))

@@ -284,7 +284,7 @@ class _Session:
                 self._write_archive()
                 self._write_checkpoint()
             if stopping:
-                raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.", self._host_archive())
+                raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.", _on_host(loop.archive))
             ends = [_next(loop.iteration, log_every), iterations]
             loop.advance(min(ends + [_next(loop.iteration, snapshot_every)] * bool(snapshot_every)))
             for callback in self._callbacks:
@@ -385,16 +385,18 @@ class _Session:
         return f"The run stopped; make room there and continue from {kept}, with: {to_resume(folder)}"
 
     def _result(self) -> Run:
-        archive = self._host_archive()
+        archive = self._loop.archive
         del self._loop.carry  # what was learned and learned from: not needed any more, and large
+        archive = _on_host(archive)
         result = Run(self._task, self._config, archive, columns_of(self._rows), self._folder)
         for callback in self._callbacks:
             callback.on_end(result)
         return result
 
-    def _host_archive(self) -> Archive:
-        """Free of the devices it was made on, and of what is not in it any more."""
-        return jax.tree.map(jnp.asarray, jax.device_get(cleared(self._loop.archive)))
+
+def _on_host(archive: Archive) -> Archive:
+    """Free of the devices it was made on, and of what is not in it any more."""
+    return jax.tree.map(jnp.asarray, jax.device_get(cleared(archive)))
 
 
 def _next(iteration: int, every: int) -> int:

@@ -54,7 +54,7 @@ class Snapshot(NamedTuple):
     features: Float[np.ndarray, "solutions features"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run that was made or loaded."""
 
@@ -65,6 +65,11 @@ class Run:
     metrics: Mapping[str, Float[np.ndarray, "rows"]]
     """The columns of metrics.csv."""
     path: Path | None = None
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f" in {str(self.path)!r}"
+        number = int(np.sum(np.asarray(self.archive.valid)))
+        return f"Run({self.config['algorithm']['name']} on {self.task.name}{where}: {number} solutions)"
 
     @property
     def reference_point(self) -> Float[np.ndarray, "objectives"]:
@@ -161,7 +166,8 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
         rows = rows_of(read_text(folder / METRICS, most=2**30), folder / METRICS)
     except MissingFileError as error:
         raise InputError(
-            f"{str(error).rstrip('.')}: the run has not written it yet; continue with: {to_resume(folder)}"
+            f"{str(error).rstrip('.')}: the run has not written it yet; wait for its first checkpoint, or continue it "
+            f"with: {to_resume(folder)}"
         ) from error
     missing = [name for name in COLUMNS if rows and name not in rows[0]]
     if missing:
@@ -238,7 +244,7 @@ def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
             )
         return make_task(**options)
     here = described(task)
-    for name in ("objectives", "features", "minimised", "feature_bounds"):
+    for name in ("objectives", "features", "minimised", "feature_bounds", "bounds"):
         if here[name] != there.get(name):
             raise InputError(
                 f"the run in {str(folder)!r} is of a task with {name.replace('_', ' ')} {there.get(name)}, but the "
@@ -259,6 +265,7 @@ def described(task: Task) -> dict[str, Any]:
                 "minimised": task.minimised,
                 "features": task.feature_names,
                 "feature_bounds": task.feature_bounds,
+                "bounds": getattr(task, "bounds", None),
             }
         )
     )
