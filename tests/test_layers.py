@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "moqd").rglob("*.py"))
 LAYERS = [
-    {"errors", "types", "networks", "devices"},
+    {"errors", "types", "networks", "devices", "files"},
     {"pareto", "tessellation", "preferences", "options", "flags"},
     {"archive", "variation", "rl", "tasks"},
     {"algorithms"},

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from moqd.errors import InputError
-from moqd.experiment.files import own_folder, write_file, write_text
 from moqd.experiment.store import Run
+from moqd.files import own_folder, write_file, write_text
 from moqd.metrics import cell_hypervolumes, non_dominated
 from moqd.plots.archive_map import archive_map_figure
 from moqd.plots.fronts import fronts_figure

@@ -4,12 +4,9 @@ CVT-MAP-Elites: Vassiliades, Chatzilygeroudis & Mouret, "Using centroidal Vorono
 multidimensional archive of phenotypic elites algorithm" (2018).
 """
 
-import io
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,6 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 from threadpoolctl import threadpool_limits
+
+from moqd.errors import InputError, StorageError
+from moqd.files import read_tensors, whole, write_tensors
 
 Bounds = Sequence[tuple[float, float]]
 """(lowest, highest) of each feature."""
@@ -72,7 +72,7 @@ def _unit_cvt(num_cells: int, num_features: int, seed: int) -> Float[np.ndarray,
         return np.full((1, num_features), 0.5)
     if _kept is None:
         return _compute_cvt(num_cells, num_features, seed)
-    name = f"{num_cells}-{num_features}-{seed}-sklearn-{version('scikit-learn')}-numpy-{version('numpy')}"
+    name = f"{num_cells}-{num_features}-{seed}-sklearn-{version('scikit-learn')}-numpy-{version('numpy')}.safetensors"
     centroids = _load(_kept / name)
     if centroids is None:
         centroids = _compute_cvt(num_cells, num_features, seed)
@@ -101,17 +101,12 @@ _kept: Path | None = None
 def _load(path: Path) -> Float[np.ndarray, "cells features"] | None:
     """What `_keep` kept, if it is as it was; None if not, upon which it is computed again."""
     try:
-        digest, content = (data := path.read_bytes())[:32], data[32:]
-        return np.load(io.BytesIO(content), allow_pickle=False) if sha256(content).digest() == digest else None
-    except (OSError, ValueError, EOFError):
+        return read_tensors(path).get("centroid")
+    except InputError:
         return None
 
 
-def _keep(path: Path, centroids: Float[np.ndarray, "cells features"]) -> None:
-    content = io.BytesIO()
-    np.save(content, centroids, allow_pickle=False)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with suppress(OSError):  # it is there to save time, and for nothing else
+def _keep(path: Path, centroid: Float[np.ndarray, "cells features"]) -> None:
+    with suppress(OSError, StorageError):  # it is there to save time, and for nothing else
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(sha256(content.getvalue()).digest() + content.getvalue())
-        beside.replace(path)
+        write_tensors(path, {"centroid": whole(centroid)})

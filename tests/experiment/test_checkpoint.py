@@ -14,9 +14,9 @@ import pytest
 import moqd
 from moqd.experiment import checkpoint as checkpoints
 from moqd.experiment.checkpoint import Checkpoint, _sealed, newest_checkpoint, write_checkpoint
-from moqd.experiment.files import FORMAT
 from moqd.experiment.loop import Loop
 from moqd.experiment.packing import packed, unpacked
+from moqd.files import FORMAT
 from moqd.rl.buffer import empty_buffer, insert
 from moqd.types import Transition
 from tests.algorithms.test_algorithms import small

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from moqd.errors import InputError, StorageError
-from moqd.experiment.files import (
+from moqd.experiment.packing import packed, unpacked
+from moqd.files import (
     FORMAT,
     check_format,
     check_regular,
@@ -28,7 +29,6 @@ from moqd.experiment.files import (
     write_tensors,
     write_text,
 )
-from moqd.experiment.packing import packed, unpacked
 
 FOLDER = "checkpoints"
 STATE, TABLE, MANIFEST = "state.safetensors", "metrics.csv", "manifest.json"

@@ -5,8 +5,8 @@ import io
 import os
 from pathlib import Path
 
-from moqd.experiment.files import write_text
 from moqd.experiment.store import Run
+from moqd.files import write_text
 
 
 def solutions_csv(run: Run) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from moqd.errors import InputError, MissingFileError, StorageError
-from moqd.experiment.files import FORMAT, own_folder, read_json, write_json, write_new
+from moqd.files import FORMAT, own_folder, read_json, write_json, write_new
 
 FOLDER = ".lock"
 HEARTBEAT = 10.0

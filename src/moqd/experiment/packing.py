@@ -17,7 +17,7 @@ from jaxtyping import Array, Int
 
 from moqd.archive import Archive
 from moqd.errors import InputError
-from moqd.experiment.files import Tensor, whole
+from moqd.files import Tensor, whole
 from moqd.rl.buffer import Buffer
 
 PIECE = 2**24

@@ -21,7 +21,6 @@ from moqd.archive import Archive
 from moqd.errors import DivergenceError, InputError, MissingFileError, StoppedError, StorageError, to_resume
 from moqd.experiment.checkpoint import Checkpoint, clean_up, newest_checkpoint, write_checkpoint
 from moqd.experiment.control import Control
-from moqd.experiment.files import FORMAT, write_json
 from moqd.experiment.lock import FOLDER as LOCK
 from moqd.experiment.lock import RunLock
 from moqd.experiment.loop import Loop, Seeds
@@ -42,6 +41,7 @@ from moqd.experiment.store import (
     write_archive,
     write_snapshot,
 )
+from moqd.files import FORMAT, write_json
 from moqd.metrics import archive_metrics
 from moqd.tasks import Task
 from moqd.types import Source

@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 
 from moqd.archive import Archive
 from moqd.errors import InputError, MissingFileError, StorageError, to_resume
-from moqd.experiment.files import own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
 from moqd.experiment.packing import packed, unpacked
+from moqd.files import own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
 from moqd.tasks import Task, make_task
 from moqd.types import Genotype
 

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import moqd
-from moqd.experiment.files import (
+from moqd.files import (
     FORMAT,
     Tensor,
     own_folder,
