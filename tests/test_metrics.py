@@ -10,7 +10,7 @@ from pymoo.indicators.hv import HV
 
 import moqd
 from moqd.archive import Archive
-from moqd.metrics import EXACT_POINTS, archive_metrics, cell_hypervolumes, global_front
+from moqd.metrics import EXACT_POINTS, archive_metrics, cell_hypervolumes, global_front, sparsity_metrics
 
 
 def inclusion_exclusion(points: np.ndarray, reference: np.ndarray) -> float:
@@ -116,6 +116,20 @@ def test_archive_metrics_worked_out_on_paper():
     assert metrics["num_solutions"] == 5
     assert metrics["below_reference"] == 2
     assert metrics["hypervolume_exact"] == 1
+
+
+def test_sparsity_metrics_worked_out_on_paper():
+    archive = archive_of([[[1, 3], [2, 1]], [], [[3, 2]], [[0, 4], [-1, 5]]])
+    found = sparsity_metrics(archive, [2, 10])
+    first, last = 1 / 4 + 4 / 100, 1 / 4 + 1 / 100
+    assert found["moqd_sparsity_score"] == pytest.approx((first + last) / 4)
+    assert found["moqd_sparsity_occupied"] == pytest.approx((first + last) / 2)
+    # The global front, sorted by each objective: -1, 0, 1, 3 and 5, 4, 3, 2.
+    assert found["global_sparsity"] == pytest.approx(((1 + 1 + 4) / 4 + (1 + 1 + 1) / 100) / 3)
+    # A run scales by (best - reference point).
+    metrics = archive_metrics(archive, [1, -5], best=[3, 5])
+    assert found == {name: metrics[name] for name in found}
+    assert set(sparsity_metrics(archive_of([[], []]), [1, 1]).values()) == {0.0}
 
 
 def test_an_empty_archive_has_metrics():

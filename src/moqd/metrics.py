@@ -91,19 +91,37 @@ def archive_metrics(archive: Archive, reference_point: ArrayLike, best: ArrayLik
     extent = np.asarray(best, float) - reference
     scale = np.where(np.isfinite(extent) & (extent > 0), extent, 1.0)
     volumes, exact = zip(*(_hypervolume(front, reference) for front in [*fronts, whole]), strict=True)
-    sparsities = [sparsity(front / scale) for front in fronts]
-    with_gaps = sum(len(front) >= 2 for front in fronts)
+    gaps = _sparsity_metrics(fronts, whole, scale)
     return {
         "moqd_score": float(sum(volumes[:-1])),
-        "moqd_sparsity_score": float(np.mean(sparsities)),
+        "moqd_sparsity_score": gaps["moqd_sparsity_score"],
         "global_hypervolume": volumes[-1],
-        "global_sparsity": sparsity(whole / scale),
+        "global_sparsity": gaps["global_sparsity"],
         "max_sum_scores": float(np.max(solutions.sum(axis=1))) if len(solutions) else float("nan"),
         "coverage": sum(len(front) > 0 for front in fronts) / len(fronts),
-        "moqd_sparsity_occupied": float(sum(sparsities) / with_gaps) if with_gaps else 0.0,
+        "moqd_sparsity_occupied": gaps["moqd_sparsity_occupied"],
         "num_solutions": float(len(solutions)),
         "below_reference": float(np.sum(np.any(solutions <= reference, axis=1))),
         "hypervolume_exact": float(all(exact)),
+    }
+
+
+def sparsity_metrics(archive: Archive, scale: ArrayLike) -> dict[str, float]:
+    """The three metrics of an archive that are made of sparsity, with each objective divided by its `scale`."""
+    return _sparsity_metrics(cell_fronts(archive), global_front(archive), np.asarray(scale, float))
+
+
+def _sparsity_metrics(
+    fronts: list[Float[np.ndarray, "_ objectives"]],
+    whole: Float[np.ndarray, "_ objectives"],
+    scale: Float[np.ndarray, "objectives"],
+) -> dict[str, float]:
+    sparsities = [sparsity(front / scale) for front in fronts]
+    with_gaps = sum(len(front) >= 2 for front in fronts)
+    return {
+        "moqd_sparsity_score": float(np.mean(sparsities)),
+        "moqd_sparsity_occupied": float(sum(sparsities) / with_gaps) if with_gaps else 0.0,
+        "global_sparsity": sparsity(whole / scale),
     }
 
 
