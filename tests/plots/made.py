@@ -1,12 +1,21 @@
-"""Small runs made by hand, so that what should be seen in a figure is known without running anything."""
+"""Small runs and studies made by hand, so that what should be seen in a figure is known without running anything."""
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import moqd
 from moqd.archive import empty_archive
+from moqd.experiment.results import Result, Results
+from moqd.experiment.study import REFERENCE, Study
 from moqd.metrics import archive_metrics
 
 NUM_CELLS, FRONT_LENGTH, NUM_EMPTY = 12, 5, 3
@@ -30,11 +39,11 @@ def made_task(num_features: int, num_objectives: int) -> moqd.FunctionTask:
 
 
 def made_run(
-    num_features: int = 2, num_objectives: int = 2, *, path: Path | None = None, empty: bool = False
+    num_features: int = 2, num_objectives: int = 2, *, path: Path | None = None, empty: bool = False, seed: int = 0
 ) -> moqd.Run:
     """Twelve cells, three of them empty, with fronts of one to five solutions on spheres about the reference point."""
     task = made_task(num_features, num_objectives)
-    rng = np.random.default_rng(num_features + 10 * num_objectives)
+    rng = np.random.default_rng(num_features + 10 * num_objectives + 100 * seed)
     num_cells = NUM_CELLS if num_features else 1
     centroid = rng.uniform(-2, 3, (num_cells, num_features)).astype(np.float32)
     bounds = jnp.asarray(np.reshape(task.feature_bounds, (num_features, 2)).T, jnp.float32)
@@ -66,3 +75,62 @@ def made_run(
     counted = {"iteration": np.arange(4.0), "evaluations": 16 * np.arange(1.0, 5), "seconds": np.arange(4.0) + 0.5}
     exact = {"hypervolume_exact": np.ones(4), "failed_evaluations": np.zeros(4), "below_reference": np.zeros(4)}
     return moqd.Run(task, config, archive, rows | counted | exact, path)
+
+
+def made_results(
+    tasks: Mapping[str, tuple[int, int]],
+    algorithms: Sequence[str],
+    *,
+    num_seeds: int = 3,
+    missing: Collection[tuple[str, str]] = (),
+    empty: Collection[tuple[str, str]] = (),
+    timings: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
+) -> Results:
+    """A study of tasks with so many features and objectives; every run is another, those of `empty` found nothing."""
+    found = []
+    for task, shape in tasks.items():
+        for i, algorithm in enumerate(algorithms):
+            for seed in range(num_seeds if (task, algorithm) not in missing else 0):
+                run = _known_run(*shape, 10 * i + seed, (task, algorithm) in empty)
+                archive = run.archive._replace(genotype=())
+                found.append(Result(task, algorithm, seed, run.metrics, archive, run.reference_point, {}, Path("none")))
+    reference = REFERENCE if REFERENCE in algorithms else algorithms[0]
+    study = Study("made", tuple(tasks), tuple(algorithms), tuple(range(num_seeds)), reference, ())
+    named = {name: replace(made_task(*shape), name=name) for name, shape in tasks.items()}
+    return Results(study, tuple(found), (), named, timings or {})
+
+
+@cache
+def _known_run(num_features: int, num_objectives: int, seed: int, empty: bool) -> moqd.Run:
+    return made_run(num_features, num_objectives, seed=seed, empty=empty)
+
+
+def notes(figure: Figure) -> list[str]:
+    """What panels say instead of showing something."""
+    return [text.get_text() for ax in figure.axes for text in ax.texts]
+
+
+def texts_of(figure: Figure) -> list[Text]:
+    """All text that is seen in a figure that has been drawn; numbers beyond the ends of an axis are not."""
+    found = list(figure.texts) + [text for legend in figure.legends for text in legend.get_texts()]
+    for ax in figure.axes:
+        if not ax.axison:
+            continue
+        found += [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            found += [label for tick in ticks for label in (tick.label1, tick.label2)]
+    return [text for text in found if text.get_visible() and text.get_text().strip()]
+
+
+def assert_readable(figure: Figure) -> None:
+    """No text covers another or goes beyond the figure."""
+    figure.draw_without_rendering()
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts_of(figure)]
+    page = figure.bbox
+    for text, box in boxes:
+        inside = box.x0 >= page.x0 and box.y0 >= page.y0 and box.x1 <= page.x1 and box.y1 <= page.y1
+        assert inside, f"{text!r} goes beyond the figure"
+    for (one, box), (other, other_box) in combinations(boxes, 2):
+        assert not box.padded(-0.5).overlaps(other_box.padded(-0.5)), f"{one!r} covers {other!r}"

@@ -15,7 +15,7 @@ from scipy.spatial import Voronoi
 
 from moqd.archive import Archive
 from moqd.errors import InputError
-from moqd.plots.parallel_axes import LABEL_WIDTH, parallel_axes, width_of
+from moqd.plots.parallel_axes import LABEL_WIDTH, label_columns, parallel_axes, width_of
 from moqd.plots.style import CONTEXT, EMPTY, QUANTITY, feature_label
 from moqd.tasks import Task
 
@@ -45,9 +45,35 @@ def archive_map_figure(
 def archive_map(
     ax: Axes, archive: Archive, value: Float[np.ndarray, "cells"], task: Task, *, label: str = "hypervolume"
 ) -> None:
+    """Draws `value` of every occupied cell as `cells` does, with labels and, where there are colours, their scale."""
+    drawn = cells(ax, archive, value, task)
+    if task.num_features == 1:
+        ax.set(xlabel=feature_label(task, task.feature_names[0], width=80), ylabel=f"{label} (grey: empty cell)")
+    elif task.num_features == 2:
+        ax.set_xlabel(feature_label(task, task.feature_names[0]))
+        ax.set_ylabel(feature_label(task, task.feature_names[1]))
+        label = f"{label} (grey: empty cell)"
+    else:
+        lower, upper = np.asarray(archive.feature_bounds, float)
+        label_columns(ax, lower, upper, [feature_label(task, name, width=LABEL_WIDTH) for name in task.feature_names])
+        ax.set_title("every occupied cell as a line through its centre")
+    if drawn is not None and np.any(archive.valid):
+        ax.figure.colorbar(drawn, ax=ax, label=label, fraction=0.046, pad=0.03)
+
+
+def cells(
+    ax: Axes,
+    archive: Archive,
+    value: Float[np.ndarray, "cells"],
+    task: Task,
+    *,
+    norm: Normalize | None = None,
+    fine: bool = False,
+) -> ScalarMappable | None:
     """Draws `value` of every occupied cell: one feature as bars, two as a mosaic, more as parallel axes.
 
-    Empty cells are grey; with parallel axes they are left out.
+    Empty cells are grey; with parallel axes they are left out. Returns what has a scale of colours, if anything has:
+    the scale is `norm`, or that of the values if it is not given. In small panels lines should be fine.
     """
     if task.num_features == 0:
         raise InputError(f"task {task.name!r} has no features, so its archive is one cell; there is no map of it.")
@@ -55,22 +81,14 @@ def archive_map(
     lower, upper = np.asarray(archive.feature_bounds, float)
     centroid = np.asarray(archive.centroid, float)
     if task.num_features == 1:
-        _bars(ax, centroid[:, 0], value, occupied, lower[0], upper[0])
-        ax.set(xlabel=feature_label(task, task.feature_names[0], width=80), ylabel=f"{label} (grey: empty cell)")
-        return
+        _bars(ax, centroid[:, 0], value, occupied, lower[0], upper[0], 0 if fine else 0.3)
+        return None
+    style = _colours(value[occupied]) | ({} if norm is None else {"norm": norm})
     if task.num_features == 2:
-        drawn = _mosaic(ax, centroid, value, occupied, lower, upper)
-        ax.set_xlabel(feature_label(task, task.feature_names[0]))
-        ax.set_ylabel(feature_label(task, task.feature_names[1]))
-        label = f"{label} (grey: empty cell)"
-    else:
-        best_last = np.flatnonzero(occupied)[np.argsort(value[occupied])]
-        labels = [feature_label(task, name, width=LABEL_WIDTH) for name in task.feature_names]
-        style = _colours(value[occupied]) | {"linewidths": 1.2}
-        drawn = parallel_axes(ax, centroid[best_last], lower, upper, labels, array=value[best_last], **style)
-        ax.set_title("every occupied cell as a line through its centre")
-    if occupied.any():
-        ax.figure.colorbar(drawn, ax=ax, label=label, fraction=0.046, pad=0.03)
+        return _mosaic(ax, centroid, value, occupied, lower, upper, style | {"linewidths": 0.25 if fine else 0.5})
+    best_last = np.flatnonzero(occupied)[np.argsort(value[occupied])]
+    style |= {"array": value[best_last], "linewidths": 0.6 if fine else 1.2}
+    return parallel_axes(ax, centroid[best_last], lower, upper, **style)
 
 
 def feature_pairs(axes: Iterable[Axes], archive: Archive, value: Float[np.ndarray, "cells"], task: Task) -> None:
@@ -105,33 +123,39 @@ def _colours(known: np.ndarray) -> dict[str, Any]:
 
 
 def _mosaic(
-    ax: Axes, centroid: np.ndarray, value: np.ndarray, occupied: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    ax: Axes,
+    centroid: np.ndarray,
+    value: np.ndarray,
+    occupied: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    style: dict[str, Any],
 ) -> ScalarMappable:
-    cells = cell_polygons(centroid, lower, upper)
-    border: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.5}
-    empty = [cell for cell, there in zip(cells, occupied, strict=True) if not there]
-    filled = [cell for cell, there in zip(cells, occupied, strict=True) if there]
-    ax.add_collection(PolyCollection(empty, facecolors=EMPTY, **border))
-    drawn = PolyCollection(filled, array=value[occupied], **_colours(value[occupied]), **border)
+    polygons = cell_polygons(centroid, lower, upper)
+    empty = [polygon for polygon, there in zip(polygons, occupied, strict=True) if not there]
+    filled = [polygon for polygon, there in zip(polygons, occupied, strict=True) if there]
+    ax.add_collection(PolyCollection(empty, facecolors=EMPTY, edgecolors="white", linewidths=style["linewidths"]))
+    drawn = PolyCollection(filled, array=value[occupied], edgecolors="white", **style)
     ax.add_collection(drawn)
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]), box_aspect=1)
     ax.locator_params(nbins=5)
     return drawn
 
 
-def _bars(ax: Axes, centroid: np.ndarray, value: np.ndarray, occupied: np.ndarray, lower: float, upper: float) -> None:
+def _bars(
+    ax: Axes,
+    centroid: np.ndarray,
+    value: np.ndarray,
+    occupied: np.ndarray,
+    lower: float,
+    upper: float,
+    border: float,
+) -> None:
     order = np.argsort(centroid)
     edges = np.concatenate([[lower], (centroid[order][1:] + centroid[order][:-1]) / 2, [upper]])
     there, start, width = occupied[order], edges[:-1], np.diff(edges)
     for left, wide in zip(start[~there], width[~there], strict=True):
         ax.axvspan(left, left + wide, color=EMPTY, linewidth=0)
-    ax.bar(
-        start[there],
-        value[order][there],
-        width[there],
-        align="edge",
-        color=CONTEXT,
-        edgecolor="white",
-        linewidth=0.3,
-    )
+    heights = value[order][there]
+    ax.bar(start[there], heights, width[there], align="edge", color=CONTEXT, edgecolor="white", linewidth=border)
     ax.set_xlim(lower, upper)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from moqd.archive import Archive
 from moqd.metrics import cell_fronts, global_front
-from moqd.plots.parallel_axes import LABEL_WIDTH, parallel_axes, width_of
+from moqd.plots.parallel_axes import LABEL_WIDTH, label_columns, parallel_axes, width_of
 from moqd.plots.style import CONTEXT, FRONT, note, objective_label
 from moqd.tasks import Task
 
@@ -88,9 +88,9 @@ def _space(ax: Any, everything: np.ndarray, best: np.ndarray, task: Task) -> Non
 
 def _parallel(ax: Axes, everything: np.ndarray, best: np.ndarray, task: Task) -> None:
     low, high = everything.min(axis=0), everything.max(axis=0)
-    labels = [objective_label(task, name, width=LABEL_WIDTH) for name in task.objective_names]
     for rows, colour, label in ((everything, CONTEXT, "front of a cell"), (best, FRONT, "global front")):
         alpha = min(1.0, max(0.05, 100 / len(rows)))
-        parallel_axes(ax, rows, low, high, labels, colors=colour, linewidths=0.5, alpha=alpha, rasterized=True)
+        parallel_axes(ax, rows, low, high, colors=colour, linewidths=0.5, alpha=alpha, rasterized=True)
         ax.plot([], [], color=colour, label=label)
+    label_columns(ax, low, high, [objective_label(task, name, width=LABEL_WIDTH) for name in task.objective_names])
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)

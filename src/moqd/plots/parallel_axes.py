@@ -17,21 +17,30 @@ def parallel_axes(
     rows: Float[np.ndarray, "rows columns"],
     low: Float[np.ndarray, "columns"],
     high: Float[np.ndarray, "columns"],
-    labels: Sequence[str],
     **style: Any,
 ) -> LineCollection:
     """Draws the rows, every column scaled from `low` to `high`; the style is that of a LineCollection."""
-    place = np.arange(len(labels))
+    place = np.arange(len(low))
     scaled = (rows - low) / np.where(high > low, high - low, 1)
     lines = LineCollection([np.stack([place, row], axis=1) for row in scaled], **style)
     ax.add_collection(lines, autolim=False)
-    ends = [f"{label}\n{_short(a)} to {_short(b)}" for label, a, b in zip(labels, low, high, strict=True)]
-    ax.set_xticks(place, ends, fontsize=8)
-    ax.set(yticks=[], ylim=(-0.02, 1.02), xlim=(-0.1, len(labels) - 0.9))
+    ax.set(xticks=[], yticks=[], ylim=(-0.02, 1.02), xlim=(-0.1, len(place) - 0.9))
     for x in place:
         ax.axvline(float(x), color="black", linewidth=0.8, zorder=1)
     ax.spines[:].set_visible(False)
     return lines
+
+
+def label_columns(
+    ax: Axes,
+    low: Float[np.ndarray, "columns"],
+    high: Float[np.ndarray, "columns"],
+    labels: Sequence[str],
+    fontsize: float = 8,
+) -> None:
+    """Writes under every column what it is, and from where to where it goes."""
+    ends = [f"{label}\n{_short(a)} to {_short(b)}" for label, a, b in zip(labels, low, high, strict=True)]
+    ax.set_xticks(np.arange(len(ends)), ends, fontsize=fontsize)
 
 
 def width_of(num_columns: int) -> float:

@@ -1,15 +1,105 @@
 """What all figures share. Colours are safe for colour-blind readers (Okabe & Ito; viridis for quantities)."""
 
 import textwrap
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
+from moqd.experiment.study import PAPER_TASKS, Study
 from moqd.tasks import Task
 
 FRONT = "#d55e00"
 CONTEXT = "#56b4e9"
 EMPTY = "#eeeeee"
 QUANTITY = "viridis"
+
+TASK_TITLES = {
+    "ant-2": "Ant-2",
+    "ant-3": "Ant-3",
+    "halfcheetah-2": "HalfCheetah-2",
+    "hopper-2": "Hopper-2",
+    "hopper-3": "Hopper-3",
+    "walker-2": "Walker-2",
+}
+BLACK = "#000000"
+COLOURS = ("#d55e00", "#0072b2", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", BLACK)
+LINES = ("-", "--", "-.", ":")
+MARKERS = {"-": "os^Dv*X", "--": "os^Dv*X", "-.": "8p<d>hP", ":": "8p<d>hP"}
+"""By line, one for each colour."""
+HATCHES = {"-": "", "--": "/////", "-.": "...", ":": "xxxx"}
+ALGORITHMS = {
+    "mome-p2c": ("MOME-P2C", 0, "-"),
+    "mome-pgx": ("MOME-PGX", 1, "-"),
+    "mome": ("MOME", 2, "-"),
+    "pga-me": ("PGA-ME", 3, "-"),
+    "pga-me-128": ("PGA-ME-128", 3, "--"),
+    "nsga2": ("NSGA-II", 4, "-"),
+    "nsga2-small": ("NSGA-II-small", 4, "--"),
+    "spea2": ("SPEA2", 5, "-"),
+    "spea2-small": ("SPEA2-small", 5, "--"),
+    "mome-p2c-keep-pref": ("Keep-Pref", 2, "-."),
+    "mome-p2c-one-hot": ("One-Hot", 3, "-."),
+    "mome-p2c-no-actor": ("No-Actor", 4, "-."),
+    "mome-p2c-no-ga": ("No-GA", 5, "-."),
+    "mome-p2c-no-crowding": ("No-Crowding", 6, "-."),
+}
+"""Name in the paper, colour and line: dashed for another size of the same algorithm, dash-dotted for an ablation."""
+
+
+class AlgorithmStyle(NamedTuple):
+    """How an algorithm looks in all figures of a study."""
+
+    colour: str
+    line: str
+    marker: str
+    stands_out: bool
+    """It is the one that the others are compared with."""
+
+    @property
+    def of_line(self) -> dict[str, Any]:
+        """For `plot`; what stands out is thick and on top."""
+        width, order = (1.9, 4) if self.stands_out else (1.1, 3)
+        return {"color": self.colour, "linestyle": self.line, "linewidth": width, "zorder": order}
+
+    @property
+    def of_marker(self) -> dict[str, Any]:
+        """For `plot`; markers are hollow where the line is broken."""
+        face = self.colour if self.line == "-" else "white"
+        return {"marker": self.marker, "markerfacecolor": face, "markeredgecolor": self.colour, "markeredgewidth": 0.7}
+
+    @property
+    def of_area(self) -> dict[str, Any]:
+        """For bars and boxes; the hatch is another for every kind of line."""
+        edge = "white" if self.colour == BLACK else "black"
+        return {"facecolor": self.colour, "edgecolor": edge, "linewidth": 0.6, "hatch": HATCHES[self.line]}
+
+
+def algorithm_styles(study: Study) -> dict[str, AlgorithmStyle]:
+    """By label: those of the paper look the same in all studies, others get what is left, in the order of the study."""
+    chosen = {label: ALGORITHMS[label][1:] for label in study.algorithms if label in ALGORITHMS}
+    free = [(i, line) for line in LINES for i in range(len(COLOURS)) if (i, line) not in chosen.values()]
+    others = [label for label in study.algorithms if label not in ALGORITHMS]
+    others.sort(key=lambda label: label != study.reference)  # so that it has the first colour, if no other has
+    chosen |= {label: free[i % len(free)] for i, label in enumerate(others)}
+    return {
+        label: AlgorithmStyle(COLOURS[colour], line, MARKERS[line][colour], label == study.reference)
+        for label, (colour, line) in chosen.items()
+    }
+
+
+def display_name(label: str) -> str:
+    """The algorithm as the paper calls it; the label itself if it is not of the paper."""
+    return ALGORITHMS[label][0] if label in ALGORITHMS else label
+
+
+def task_title(name: str) -> str:
+    """The task as the paper calls it; the name itself if it is not of the paper."""
+    return TASK_TITLES.get(name, name)
+
+
+def tasks_in_order(study: Study) -> list[str]:
+    """The tasks of the paper in its order, then the others."""
+    return [*(task for task in PAPER_TASKS if task in study.tasks), *(t for t in study.tasks if t not in PAPER_TASKS)]
 
 
 def objective_label(task: Task, name: str, *, width: int = 34) -> str:

@@ -1,8 +1,6 @@
 """The report of one run: report.md, to be read by people, and the figures that it shows."""
 
 import json
-import math
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,12 +11,16 @@ from matplotlib.figure import Figure
 
 from moqd.errors import InputError
 from moqd.experiment.store import Run
-from moqd.files import own_folder, write_file, write_text
+from moqd.files import own_folder, write_text
 from moqd.metrics import cell_hypervolumes, non_dominated
 from moqd.plots.archive_map import archive_map_figure
 from moqd.plots.fronts import fronts_figure
 from moqd.plots.learning_curves import learning_curves_figure
 from moqd.plots.overview import overview_figure
+from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Picture, code, strong
+from moqd.report.figures import save
+from moqd.report.markdown import markdown
+from moqd.report.numbers import duration, number
 
 CAPTIONS = {
     "overview": "The archive at a glance: the hypervolume of every cell's front, and the fronts.",
@@ -43,8 +45,8 @@ def write_report(run: Run) -> Path:
     folder = own_folder(run.path / "figures")
     figures = _figures(run)
     for name, figure in figures.items():
-        _save(figure, folder, name)
-    write_text(run.path / "report.md", _text(run, list(figures)))
+        save(figure, folder, name)
+    write_text(run.path / "report.md", markdown(list(_blocks(run, list(figures)))))
     return run.path / "report.md"
 
 
@@ -57,42 +59,39 @@ def _figures(run: Run) -> dict[str, Figure]:
     return figures | {"fronts": fronts_figure(run.archive, run.task)}
 
 
-def _save(figure: Figure, folder: Path, name: str) -> None:
-    """Without the date, so that the same run gives the same bytes."""
-    write_file(folder / f"{name}.png", lambda beside: figure.savefig(beside, format="png", dpi=150))
-    without_date = {"CreationDate": None}
-    write_file(
-        folder / f"{name}.pdf", lambda beside: figure.savefig(beside, format="pdf", dpi=150, metadata=without_date)
-    )
-
-
-def _text(run: Run, figures: Sequence[str]) -> str:
+def _blocks(run: Run, figures: Sequence[str]) -> Iterable[Block]:
     name, seed = run.config["algorithm"]["name"], run.config["seed"]
-    parts = [_plain(f"# {name} on {run.task.name}, seed {seed}"), *_stopped(run), *_summary(run), *_ends(run)]
-    parts += ["## Figures", *(_embedded(figure) for figure in figures)]
+    yield Heading(1, f"{name} on {run.task.name}, seed {seed}")
+    yield from _stopped(run)
+    yield from _summary(run)
+    yield from _ends(run)
+    yield Heading(2, "Figures")
+    yield from (Picture(figure, CAPTIONS[figure]) for figure in figures)
     if not run.task.num_features:
-        parts.append("There is no map of the archive: the task has no features, so the archive is one cell.")
-    return "\n\n".join([*parts, *_settings(run.config), *_how_to_go_on(run)]) + "\n"
+        yield Paragraph("There is no map of the archive: the task has no features, so the archive is one cell.")
+    yield from _settings(run.config)
+    yield from _how_to_go_on(run)
 
 
-def _stopped(run: Run) -> Iterable[str]:
+def _stopped(run: Run) -> Iterable[Block]:
     """A run that did not get to its end says so first."""
     done, planned = (run.metrics["iteration"][-1] if _has_rows(run) else 0), run.config["iterations"]
     if done < planned:
-        yield f"**Stopped at iteration {done:.0f} of {planned}**; continue with: `{_resume(run)}`"
+        stopped = strong(f"Stopped at iteration {done:.0f} of {planned}")
+        yield Notice((stopped, "; continue with: ", code(_resume(run))), "warning")
 
 
-def _summary(run: Run) -> Iterable[str]:
-    yield "## Summary"
+def _summary(run: Run) -> Iterable[Block]:
+    yield Heading(2, "Summary")
     if not _has_rows(run):
-        yield "There is no row of metrics yet."
+        yield Paragraph("There is no row of metrics yet.")
         return
     first, last = ({name: column[place] for name, column in run.metrics.items()} for place in (0, -1))
-    rows = [(f"`{name}`", _number(first[name]), _number(last[name]), meaning) for name, meaning in MEANINGS.items()]
-    yield _table(("metric", "first", "last", "meaning"), rows)
+    rows = [(code(name), number(first[name]), number(last[name]), meaning) for name, meaning in MEANINGS.items()]
+    yield Grid(("metric", "first", "last", "meaning"), tuple(rows), right=(1, 2))
     facts = [
         f"{last['num_solutions']:,.0f} solutions after {last['evaluations']:,.0f} evaluations",
-        f"wall time: {_duration(last['seconds'])}",
+        f"wall time: {duration(last['seconds'])}",
         "hypervolume is exact" if last["hypervolume_exact"] else "hypervolume is an estimate: the fronts are too large",
     ]
     if last["failed_evaluations"]:
@@ -102,15 +101,15 @@ def _summary(run: Run) -> Iterable[str]:
             f"{last['below_reference']:,.0f} solutions are below the reference point in some objective: they add no "
             "hypervolume"
         )
-    yield "\n".join(f"- {fact}" for fact in facts)
+    yield Items(tuple(facts))
 
 
-def _ends(run: Run) -> Iterable[str]:
+def _ends(run: Run) -> Iterable[Block]:
     """For each objective the solution of the global front that is best in it."""
-    yield "## Ends of the global front"
+    yield Heading(2, "Ends of the global front")
     task, valid = run.task, np.asarray(run.archive.valid)
     if not valid.any():
-        yield "The archive is empty."
+        yield Paragraph("The archive is empty.")
         return
     fitness, feature = (np.asarray(leaf, float)[valid] for leaf in (run.archive.fitness, run.archive.feature))
     cell = np.nonzero(valid)[0]
@@ -118,18 +117,15 @@ def _ends(run: Run) -> Iterable[str]:
     rows = []
     for i, name in enumerate(task.objective_names):
         best = max(front, key=lambda row: (fitness[row, i], fitness[row].sum()))
-        rows.append((name, *map(_number, (*(fitness[best] * task.direction), *feature[best])), str(cell[best])))
+        rows.append((name, *map(number, (*(fitness[best] * task.direction), *feature[best])), str(cell[best])))
     objectives = [task.label(name) + ", less is better" * (name in task.minimised) for name in task.objective_names]
-    yield _table(("best in", *objectives, *map(task.label, task.feature_names), "cell"), rows)
+    head = ("best in", *objectives, *map(task.label, task.feature_names), "cell")
+    yield Grid(head, tuple(rows), right=range(1, len(head)))
 
 
-def _embedded(figure: str) -> str:
-    return f"![{CAPTIONS[figure]}](figures/{figure}.png)\n\n*{CAPTIONS[figure]}* ([PDF](figures/{figure}.pdf))"
-
-
-def _settings(config: Mapping[str, Any]) -> Iterable[str]:
+def _settings(config: Mapping[str, Any]) -> Iterable[Block]:
     """All that config.json holds."""
-    yield "## Settings"
+    yield Heading(2, "Settings")
     task = {**config["task"], **(config["task"].get("options") or {})}
     task.pop("options", None)
     alone = {name: value for name, value in config.items() if name not in ("task", "algorithm", "versions", "format")}
@@ -139,17 +135,19 @@ def _settings(config: Mapping[str, Any]) -> Iterable[str]:
         for group, settings in groups.items()
         for name, value in settings.items()
     ]
-    yield _table(("of the", "setting", "value"), rows)
+    yield Grid(("of the", "setting", "value"), tuple(rows))
 
 
-def _how_to_go_on(run: Run) -> Iterable[str]:
-    yield "## How to go on"
-    yield f"To continue the run, if it was stopped or with more iterations: `{_resume(run)}`"
+def _how_to_go_on(run: Run) -> Iterable[Block]:
+    yield Heading(2, "How to go on")
+    yield Paragraph(("To continue the run, if it was stopped or with more iterations: ", code(_resume(run))))
     if _is_own(run):
-        yield f"In Python, with the task that was run: `run = moqd.load_run({str(run.path)!r}, task=task)`"
+        loading = code(f"run = moqd.load_run({str(run.path)!r}, task=task)")
+        yield Paragraph(("In Python, with the task that was run: ", loading))
     else:
-        yield f"In Python: `run = moqd.load_run({str(run.path)!r})`"
-        yield f"To have the archive as a table: `moqd export {shlex.quote(str(run.path))} --csv`"
+        yield Paragraph(("In Python: ", code(f"run = moqd.load_run({str(run.path)!r})")))
+        export = code(f"moqd export {shlex.quote(str(run.path))} --csv")
+        yield Paragraph(("To have the archive as a table: ", export))
 
 
 def _resume(run: Run) -> str:
@@ -163,25 +161,3 @@ def _is_own(run: Run) -> bool:
 
 def _has_rows(run: Run) -> bool:
     return len(run.metrics.get("iteration", ())) > 0
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(_plain, line)) + " |" for line in lines)
-
-
-def _plain(text: str) -> str:
-    """Text in which nothing is Markdown that would break a table or hide something."""
-    return re.sub(r"([\\|<*])", r"\\\1", " ".join(text.split()))
-
-
-def _number(value: float) -> str:
-    return f"{value:.6g}" if math.isfinite(value) else "none"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

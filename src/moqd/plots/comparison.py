@@ -1,0 +1,45 @@
+"""How algorithms compare over evaluations: metrics by tasks, the median over seeds with the quartiles around it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from moqd.experiment.analysis import METRICS, Curve, curve
+from moqd.experiment.results import Results
+from moqd.plots.panels import NO_RESULT, SMALL, metric_panels, nothing_in, small_panel, wrapped
+from moqd.plots.style import AlgorithmStyle, algorithm_styles
+
+ROWS = ("moqd_score", "global_hypervolume", "max_sum_scores", "coverage")
+HEIGHT = 1.3
+
+
+@rc_context(SMALL)
+def comparison_figure(results: Results, algorithms: Sequence[str]) -> Figure:
+    """A row for each metric, a column for each task."""
+    styles = algorithm_styles(results.study)
+    handles = {label: Line2D([], [], **styles[label].of_line) for label in algorithms}
+    labels = [wrapped(METRICS[metric].label, HEIGHT) for metric in ROWS]
+    figure, tasks, columns = metric_panels(results, labels, handles, height=HEIGHT)
+    for task, column in zip(tasks, columns, strict=True):
+        found = {label: results.of(task, label) for label in algorithms}
+        for ax, metric in zip(column, ROWS, strict=True):
+            curves(ax, {label: curve(runs, metric) for label, runs in found.items() if runs}, styles)
+        if any(found.values()):
+            column[-1].set_xlabel("evaluations")
+    return figure
+
+
+def curves(ax: Axes, found: Mapping[str, Curve], styles: Mapping[str, AlgorithmStyle]) -> None:
+    """Draws the curves of one metric on one task, by algorithm."""
+    small_panel(ax)
+    for label, (evaluations, median, lower, upper) in found.items():
+        style = styles[label]
+        ax.fill_between(evaluations, lower, upper, color=style.colour, alpha=0.18, linewidth=0)
+        alone = np.isfinite(median).sum() == 1  # one point makes no line
+        ax.plot(evaluations, median, **style.of_line | (style.of_marker if alone else {}), markersize=3)
+    if not any(np.isfinite(one.median).any() for one in found.values()):
+        nothing_in(ax, "no value" if found else NO_RESULT)

@@ -1,0 +1,87 @@
+"""What learning costs: seconds per iteration of its two parts, for the algorithms that learn."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from moqd.experiment.analysis import wall_clock_table
+from moqd.experiment.results import Results
+from moqd.plots.panels import SMALL, nothing_in, shared_legend, small_panel, wrapped
+from moqd.plots.style import AlgorithmStyle, algorithm_styles, task_title, tasks_in_order
+
+PARTS = {
+    "policy_gradient_variation": "policy-gradient variation",
+    "training": "training of actors and critics",
+}
+
+
+GROUP = 0.95
+"""Inches that the bars of a task have at least."""
+
+
+class Seconds(NamedTuple):
+    """Of one part of an iteration."""
+
+    median: float
+    lower: float
+    upper: float
+
+
+@rc_context(SMALL)
+def wall_clock_figure(results: Results, algorithms: Sequence[str]) -> Figure:
+    """A panel for each part, in which every task has a bar for each algorithm that was timed."""
+    styles = algorithm_styles(results.study)
+    timed = {
+        (task, label, part): Seconds(*seconds)
+        for task, label, part, *seconds in wall_clock_table(results).rows
+        if label in algorithms and part in PARTS
+    }
+    tasks = [task for task in tasks_in_order(results.study) if any(of[0] == task for of in timed)]
+    shown = [label for label in algorithms if any(of[1] == label for of in timed)]
+    width = max(4.5, max(GROUP, 0.16 * len(shown) + 0.2) * len(tasks) + 0.6)
+    figure = Figure(figsize=(width, 3.6), layout="constrained")
+    shared_legend(figure, {label: Patch(**styles[label].of_area) for label in shown})
+    axes = figure.subplots(len(PARTS), 1, sharex=True)
+    for ax, (part, title) in zip(axes, PARTS.items(), strict=True):
+        bars(ax, {of[:2]: seconds for of, seconds in timed.items() if of[2] == part}, tasks, shown, styles)
+        ax.set_title(title)
+    if timed:
+        figure.supylabel("seconds per iteration", fontsize=SMALL["axes.labelsize"])
+    return figure
+
+
+def bars(
+    ax: Axes,
+    timed: Mapping[tuple[str, str], Seconds],
+    tasks: Sequence[str],
+    algorithms: Sequence[str],
+    styles: Mapping[str, AlgorithmStyle],
+) -> None:
+    """Draws the medians as bars and the quartiles as whiskers, by task and algorithm; what was not timed is a gap."""
+    small_panel(ax)
+    if not timed:
+        nothing_in(ax, "no algorithm that learns was timed")
+        return
+    ax.grid(visible=False, axis="x")
+    ax.set_xticks(range(len(tasks)), [wrapped(task_title(task), GROUP) for task in tasks])
+    ax.tick_params(axis="x", length=0)
+    middle, half = (len(tasks) - 1) / 2, max(len(tasks), 3) / 2
+    ax.set_xlim(middle - half, middle + half)
+    width = 0.8 / max(len(algorithms), 3)
+    for i, label in enumerate(algorithms):
+        there = [place for place, task in enumerate(tasks) if (task, label) in timed]
+        seconds = np.array([timed[tasks[place], label] for place in there]).reshape(-1, 3)
+        around = np.abs(seconds[:, 1:] - seconds[:, :1]).T
+        ax.bar(
+            np.array(there, float) + (i - (len(algorithms) - 1) / 2) * width,
+            seconds[:, 0],
+            width,
+            yerr=around,
+            error_kw={"elinewidth": 0.8, "capsize": 1.5},
+            **styles[label].of_area,
+        )

@@ -1,0 +1,94 @@
+"""The figures of a study, with their captions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from moqd.experiment.results import Results
+from moqd.plots.archives import archives_figure
+from moqd.plots.comparison import comparison_figure
+from moqd.plots.global_fronts import global_fronts_figure
+from moqd.plots.sparsity_boxes import sparsity_boxes_figure
+from moqd.plots.style import display_name
+from moqd.plots.wall_clock import wall_clock_figure
+from moqd.report.document import Block, Heading, Picture
+from moqd.report.figures import save, svg
+
+TITLES = {"baselines": "Baselines", "ablations": "Ablations", "pga": "Size of the archive of PGA-ME"}
+"""Of the groups that have one."""
+
+
+class Kind(NamedTuple):
+    """A figure that every group has."""
+
+    draw: Callable[[Results, Sequence[str]], Figure]
+    caption: str
+    """With {those} for the algorithms, and {seeds} for how many there are."""
+
+
+KINDS = {
+    "learning_curves": Kind(
+        comparison_figure,
+        "MOQD score, global hypervolume, max sum of scores and coverage of {those} over evaluations, on every task. "
+        "The line is the median over {seeds}, the shaded area lies between the first and the third quartile.",
+    ),
+    "sparsity": Kind(
+        sparsity_boxes_figure,
+        "Sparsity of the final archives of {those}: over the fronts of all cells, over those of two or more solutions, "
+        "and of the global front; less is better. Each box is of {seeds}, from the first to the third quartile, with a "
+        "line at the median.",
+    ),
+    "archives": Kind(
+        archives_figure,
+        "Final archives of representative runs of {those}. Height or colour is the hypervolume of the front in a cell, "
+        "on one scale per task.",
+    ),
+    "global_fronts": Kind(
+        global_fronts_figure,
+        "Global fronts of the representative runs of {those}: solutions that nothing in the archive dominates.",
+    ),
+}
+
+
+def draw_groups(results: Results, folder: Path) -> Iterator[Block]:
+    """All figures, by groups of algorithms."""
+    for group, algorithms in results.study.groups.items():
+        if not any(result.algorithm in algorithms for result in results.results):
+            continue
+        if group in TITLES:
+            yield Heading(3, TITLES[group])
+        for name, kind in KINDS.items():
+            figure = kind.draw(results, algorithms)
+            caption = kind.caption.format(those=_those(algorithms), seeds=_seeds(results, algorithms))
+            yield _saved(figure, folder, f"{group}_{name}", caption)
+
+
+def draw_wall_clock(results: Results, folder: Path) -> Iterator[Block]:
+    """The parts that learning takes, where they were timed."""
+    learning = {of for (_, of), timing in results.timings.items() if "training" in timing["seconds"]}
+    algorithms = [label for label in results.study.algorithms if label in learning]
+    if algorithms:
+        caption = (
+            "Wall-clock time of policy-gradient variation and of the training of actors and critics in one iteration, "
+            "by task and algorithm, each measured on its own."
+        )
+        yield _saved(wall_clock_figure(results, algorithms), folder, "wall_clock", caption)
+
+
+def _saved(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
+    save(figure, folder, name)
+    return Picture(name, caption, svg(figure))
+
+
+def _those(algorithms: Sequence[str]) -> str:
+    """The algorithms in a caption."""
+    *most, last = map(display_name, algorithms)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _seeds(results: Results, algorithms: Sequence[str]) -> str:
+    counts = {len(results.of(task, one)) for task in results.study.tasks for one in algorithms} - {0}
+    ends = str(max(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    return f"{ends} seed" + "s" * (max(counts) > 1)

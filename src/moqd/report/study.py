@@ -1,0 +1,437 @@
+"""The report of a study: report.md and report.html, made of the same blocks, with tables as CSV and figures."""
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moqd.experiment.analysis import (
+    METRICS,
+    SIGNIFICANCE,
+    Table,
+    comparisons_table,
+    curves_table,
+    efficiency_table,
+    one_hot_table,
+    parameters_table,
+    representative,
+    runs_table,
+    summary_table,
+    tally_table,
+    unfinished_table,
+    wall_clock_table,
+)
+from moqd.experiment.presets import BATCHES
+from moqd.experiment.results import Result, Results
+from moqd.experiment.statistics import CONFIDENCE, RESAMPLES
+from moqd.experiment.study import PlannedRun, Study
+from moqd.files import own_folder, write_text
+from moqd.plots.style import display_name, task_title, tasks_in_order
+from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Text, link, strong
+from moqd.report.markdown import markdown
+from moqd.report.numbers import NOTHING, count, number, signed
+from moqd.report.page import page
+from moqd.report.pictures import draw_groups, draw_wall_clock
+from moqd.report.tables import (
+    comparison_grids,
+    efficiency_blocks,
+    pair_grid,
+    parameters_grid,
+    results_blocks,
+    rows_of,
+    tally_grid,
+    too_few_seeds,
+    unfinished_grid,
+    wall_clock_grid,
+)
+
+CONTENTS = {
+    "runs": "every finished run with its final metrics",
+    "summary": "medians, quartiles, interquartile means and confidence intervals",
+    "comparisons": "the tests: p values, adjusted p values, effect sizes and outcomes",
+    "one_hot": "the tests of One-Hot against MOME-PGX",
+    "tally": "wins, ties and losses over tasks",
+    "data_efficiency": "evaluations and seconds to the final median of each other algorithm",
+    "curves": "metrics over evaluations, as medians and quartiles",
+    "wall_clock": "seconds per iteration and of its parts",
+    "parameters": "numbers of parameters",
+    "unfinished": "runs that are not finished",
+}
+"""Of the CSV files, by the names of their tables."""
+UNFINISHED = "Runs that are not finished"
+MOST_AT_ONCE = 40
+"""Of the unfinished runs; more of them come last, so that results need not be looked for."""
+VERSION = "version of "
+MACHINE = ("processor", "cores", "devices")
+
+
+def write_study_report(results: Results, folder: Path) -> Path:
+    """Writes the report, its tables and its figures into the folder, and says where the page is."""
+    tables = {table.name: table for table in _tables(results)}
+    for name, table in tables.items():
+        write_text(own_folder(own_folder(folder) / "tables") / f"{name}.csv", csv_text(table))
+    blocks = list(_blocks(results, tables, own_folder(folder / "figures")))
+    write_text(folder / "report.md", markdown(blocks))
+    write_text(folder / "report.html", page(f"Study {results.study.name}", blocks))
+    return folder / "report.html"
+
+
+def csv_text(table: Table) -> str:
+    """The table as RFC 4180 has it: numbers in full, nothing where there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(table.columns)
+    writer.writerows([map(_field, row) for row in table.rows])
+    return text.getvalue()
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "" if math.isnan(value) else repr(float(value))
+    return str(value)
+
+
+def _tables(results: Results) -> Iterator[Table]:
+    """In the order of `CONTENTS`."""
+    comparisons = comparisons_table(results)
+    yield runs_table(results)
+    yield summary_table(results)
+    yield comparisons
+    yield one_hot_table(results)
+    yield tally_table(comparisons)
+    yield efficiency_table(results)
+    yield curves_table(results)
+    yield wall_clock_table(results)
+    yield parameters_table(results)
+    yield unfinished_table(results)
+
+
+def _blocks(results: Results, tables: Mapping[str, Table], figures: Path) -> Iterator[Block]:
+    yield Heading(1, f"Study {results.study.name}")
+    yield from _introduction(results, tables["unfinished"])
+    if results.results:
+        yield from _findings(results, tables, figures)
+    yield from _time_and_size(results, tables, figures)
+    yield from _notes(results, tables)
+    if len(tables["unfinished"].rows) > MOST_AT_ONCE:
+        yield Heading(2, UNFINISHED)
+        yield unfinished_grid(tables["unfinished"])
+
+
+def _introduction(results: Results, unfinished: Table) -> Iterator[Block]:
+    study = results.study
+    done, planned = len(results.results), len(results.results) + len(results.unfinished)
+    names, titles = [display_name(one) for one in study.algorithms], [task_title(one) for one in tasks_in_order(study)]
+    sentences = [
+        f"{_counted(len(names), 'algorithm')} ({', '.join(names)}) on {_counted(len(titles), 'task')} "
+        f"({', '.join(titles)}), each with {_counted(len(study.seeds), 'seed')} ({_listed(study.seeds)}).",
+        f"{f'All runs ({planned:,})' if done == planned else f'{done:,} of {planned:,} runs'} are finished.",
+    ]
+    if len(names) > 1:
+        sentences.append(f"{display_name(study.reference)} is compared with each other algorithm.")
+    yield Paragraph(" ".join(sentences))
+    if unfinished.rows:
+        yield from _unfinished(unfinished, done)
+    surroundings = _surroundings(results.results)
+    yield from _differences(surroundings)
+    yield from _reference_points(results)
+    yield _settings(study, surroundings)
+
+
+def _unfinished(unfinished: Table, done: int) -> Iterator[Block]:
+    """A warning, and the runs themselves, which come last if they are many."""
+    number = len(unfinished.rows)
+    where = "below" if number <= MOST_AT_ONCE else f"under {UNFINISHED}"
+    states = Counter(row["state"] for row in rows_of(unfinished))
+    yield Notice(
+        (
+            strong(f"{number:,} of {_counted(number + done, 'run')} are not finished"),
+            f" ({', '.join(f'{times:,} {state}' for state, times in states.most_common())}), listed {where}. ",
+            "No number or figure of this report has them, and it may change once they are."
+            if done
+            else "There is nothing to report yet.",
+        ),
+        "warning",
+    )
+    if number <= MOST_AT_ONCE:
+        yield unfinished_grid(unfinished)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    consecutive = len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
+    return f"{seeds[0]} to {seeds[-1]}" if consecutive else ", ".join(map(str, seeds))
+
+
+def _surroundings(results: Sequence[Result]) -> dict[str, Counter[str]]:
+    """What the runs were made with, and how many with each."""
+    found: dict[str, Counter[str]] = {}
+    for result in results:
+        config = result.config
+        own = {f"{VERSION}{name}": value for name, value in (config.get("versions") or {}).items()}
+        own |= config.get("machine") or {}
+        own |= {name.replace("_", " "): config[name] for name in ("devices", "xla_flags") if name in config}
+        for name, value in own.items():
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            found.setdefault(name, Counter())[shown] += 1
+    return found
+
+
+def _differences(surroundings: Mapping[str, Counter[str]]) -> Iterator[Block]:
+    """Runs that were not made with the same software or on the same kind of machine."""
+    different = {name: values for name, values in surroundings.items() if len(values) > 1}
+    if different:
+        yield Notice(
+            (
+                strong("Not all runs were made in the same surroundings"),
+                f" ({', '.join(different)}), as the table below says. ",
+                "That can change results slightly, and wall times much.",
+            )
+        )
+        rows = [
+            (name, value, count(times)) for name, values in different.items() for value, times in values.most_common()
+        ]
+        yield Grid(("what", "value", "runs"), tuple(rows), "What differs between the runs.", right=(2,))
+
+
+def _reference_points(results: Results) -> Iterator[Block]:
+    """Hypervolumes from different points cannot be compared."""
+    moved = [task for task in results.study.tasks if _reference_point(results, task) is None]
+    moved = [task_title(task) for task in moved if any(result.task == task for result in results.results)]
+    if moved:
+        yield Notice(
+            (
+                strong("Hypervolumes cannot be compared"),
+                f" on {', '.join(moved)}: the runs have different reference points. Give the task a reference point.",
+            ),
+            "warning",
+        )
+
+
+def _reference_point(results: Results, task: str) -> np.ndarray | None:
+    """The one of all runs on a task, in the user's units; None if there is not one."""
+    points = [np.asarray(result.reference_point, float) for result in results.results if result.task == task]
+    if not points or any(not np.array_equal(point, points[0]) for point in points):
+        return None
+    return points[0] * results.tasks[task].direction
+
+
+def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
+    """What is the same in all runs, or differs by algorithm or task only; and what they were made with."""
+    values: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+        "iterations": lambda settings: settings["iterations"],
+        "evaluations per iteration": _batch,
+        "evaluations in all, after a first random batch": lambda settings: settings["iterations"] * _batch(settings),
+        "episode length": lambda settings: settings["task"].get("episode_length"),
+        "cells of the archive": lambda settings: settings["algorithm"].get("num_cells"),
+        "solutions per cell": lambda settings: settings["algorithm"].get("front_length"),
+        "iterations between two measurements": lambda settings: settings["log_every"],
+    }
+    shown = [(name, _shared(study.runs, value)) for name, value in values.items()]
+    same = {name: next(iter(found)) for name, found in surroundings.items() if len(found) == 1}
+    versions = [f"{name.removeprefix(VERSION)} {value}" for name, value in same.items() if name.startswith(VERSION)]
+    machine = [f"{value} {name}" if name == "cores" else value for name, value in same.items() if name in MACHINE]
+    shown += [("versions", ", ".join(versions)), ("machine and devices", "; ".join(machine))]
+    return Grid(("setting", "value"), tuple((name, text) for name, text in shown if text), "Settings of the runs.")
+
+
+def _batch(settings: Mapping[str, Any]) -> int:
+    return sum(settings["algorithm"].get(name) or 0 for name in BATCHES)
+
+
+def _shared(runs: Sequence[PlannedRun], value: Callable[[Mapping[str, Any]], Any]) -> str:
+    """The value of all runs; the most frequent one last, after those of some algorithms or tasks."""
+    found = [(run, value(run.settings)) for run in runs]
+    frequent = [one for one, _ in Counter(each for _, each in found if each is not None).most_common()]
+    if len(frequent) < 2:
+        return "".join(map(count, frequent))
+    ways: list[Callable[[PlannedRun], str]] = [
+        lambda run: display_name(run.algorithm),
+        lambda run: task_title(run.task),
+        lambda run: f"{display_name(run.algorithm)} on {task_title(run.task)}",
+    ]
+    for name_of in ways:
+        names = {one: list(dict.fromkeys(name_of(run) for run, each in found if each == one)) for one in frequent}
+        if sum(map(len, names.values())) == len({name_of(run) for run, each in found if each is not None}):
+            break
+    special = [f"{count(one)} ({', '.join(names[one])})" for one in frequent[1:]]
+    return f"{'; '.join(special)}; else {count(frequent[0])}"
+
+
+def _findings(results: Results, tables: Mapping[str, Table], figures: Path) -> Iterator[Block]:
+    study, tasks = results.study, tasks_in_order(results.study)
+    yield Heading(2, "Results")
+    yield from results_blocks(tables["summary"], tasks, study.algorithms)
+    yield from _comparisons(results, tables)
+    reached = [task for task in tasks if results.of(task, study.reference)]
+    if len(study.algorithms) > 1 and reached:
+        yield Heading(2, "Data efficiency")
+        yield from efficiency_blocks(tables["data_efficiency"], reached, study.reference)
+    yield Heading(2, "Figures")
+    yield from draw_groups(results, figures)
+
+
+def _comparisons(results: Results, tables: Mapping[str, Table]) -> Iterator[Block]:
+    study, tasks = results.study, tasks_in_order(results.study)
+    reference = display_name(study.reference)
+    yield Heading(2, "Comparisons")
+    if len(study.algorithms) == 1:
+        yield Paragraph("The study has one algorithm, so there is nothing to compare.")
+    elif not any(result.algorithm == study.reference for result in results.results):
+        yield Paragraph(f"No run of {reference} is finished, so the others are compared with nothing yet.")
+    else:
+        fewer = " (fewer where an algorithm has no finished run)" if results.unfinished else ""
+        yield Paragraph(
+            f"{reference} is compared with each other algorithm by the two-sided Mann-Whitney U test on the final "
+            "values of the runs. The p values are adjusted by the Holm-Bonferroni method within each task and metric, "
+            f"over {_counted(len(study.algorithms) - 1, 'comparison')}{fewer}. A win or a loss is significant at "
+            f"{SIGNIFICANCE}; anything else is a tie."
+        )
+        yield from too_few_seeds(tables["comparisons"])
+        yield tally_grid(tables["tally"], study.reference)
+        yield from comparison_grids(tables["comparisons"], tasks)
+    if tables["one_hot"].rows:
+        yield Heading(3, "One-Hot against MOME-PGX")
+        yield Paragraph(
+            "Both improve solutions for one objective at a time: One-Hot with networks that are conditioned on the "
+            "objective, MOME-PGX with separate networks for each objective. This is a comparison of its own, so its p "
+            "values are not adjusted."
+        )
+        yield from too_few_seeds(tables["one_hot"])
+        yield pair_grid(tables["one_hot"], tasks)
+
+
+def _time_and_size(results: Results, tables: Mapping[str, Table], figures: Path) -> Iterator[Block]:
+    if not tables["wall_clock"].rows:
+        return
+    yield Heading(2, "Wall-clock time and number of parameters")
+    where = {(", ".join(timing["devices"]), timing["cores"]) for timing in results.timings.values()}
+    if len(where) > 1:
+        yield Notice(
+            (strong("These times cannot be compared:"), " they were not measured with the same devices and cores.")
+        )
+    yield Paragraph(
+        "Each part of an iteration was measured on its own, with "
+        + " or ".join(f"{_counted(cores, 'core')} ({devices})" for devices, cores in sorted(where))
+        + "."
+    )
+    yield from draw_wall_clock(results, figures)
+    yield wall_clock_grid(tables["wall_clock"])
+    yield parameters_grid(tables["parameters"])
+
+
+def _notes(results: Results, tables: Mapping[str, Table]) -> Iterator[Block]:
+    yield Heading(2, "How the numbers are made")
+    if results.results:
+        yield Items(tuple(_explanations(results, tables)))
+        yield _ranges(results)
+        yield _representatives(results)
+    yield Paragraph(
+        "All numbers are in these files in full; algorithms and tasks stand there by the names that moqd has."
+    )
+    files = [
+        (link(f"{name}.csv", f"tables/{name}.csv"), f": {CONTENTS[name]} ({_counted(len(table.rows), 'row')})")
+        for name, table in tables.items()
+    ]
+    yield Items(tuple(files))
+
+
+def _explanations(results: Results, tables: Mapping[str, Table]) -> Iterator[Text]:
+    yield (
+        strong("Medians and quartiles"),
+        " are over the seeds of an algorithm on a task, by linear interpolation, of what each run came to in the end. "
+        "Over time, they are taken where all of these runs were measured.",
+    )
+    yield (
+        strong("Interquartile means"),
+        " leave out the lowest and the highest quarter of the seeds. Their intervals are of "
+        f"{CONFIDENCE:.0%} confidence, from a percentile bootstrap with {RESAMPLES:,} resamples.",
+    )
+    yield (
+        strong("Sparsity"),
+        " is of objectives that are scaled by their smallest and largest value in all final archives of the study on a "
+        "task, given in the table below. The MOQD sparsity score is a mean over all cells, of which those with fewer "
+        "than two solutions count 0; that of occupied cells is a mean over cells with two or more.",
+    )
+    yield (strong("Hypervolume"), " is measured from the reference points below", *_estimated(results), ".")
+    yield (
+        strong("Archives and global fronts"),
+        " are those of one run per algorithm and task: the one with the median final MOQD score, or the lower of two.",
+    )
+    yield (strong("Values that are not finite"), *_left_out(results, tables["summary"]))
+    yield (strong("Wall times"), " are as the runs measured them, whatever else their machines had to do.")
+    yield from _failures(results)
+
+
+def _estimated(results: Results) -> Iterator[str]:
+    number = sum(not np.all(result.metrics.get("hypervolume_exact", 1.0)) for result in results.results)
+    if number:
+        yield f"; in {_counted(number, 'run')} some are estimates, because the fronts are too large for exact ones"
+
+
+def _failures(results: Results) -> Iterator[Text]:
+    failed = [float(result.metrics["failed_evaluations"][-1]) for result in results.results]
+    if any(failed):
+        runs = _counted(sum(number > 0 for number in failed), "run")
+        yield (strong("Evaluations that failed"), f" are in no archive: {count(sum(failed))} in {runs}.")
+
+
+def _left_out(results: Results, summary: Table) -> Iterator[str]:
+    """The seeds that a metric is missing."""
+    missing = []
+    for row in rows_of(summary):
+        number = len(results.of(row["task"], row["algorithm"])) - row["seeds"]
+        if number:
+            where = f"{display_name(row['algorithm'])} on {task_title(row['task'])}"
+            missing.append(f"{METRICS[row['metric']].label} of {_counted(number, 'run')} of {where}")
+    yield " are left out of their metric: " if missing else " would be left out; there are none."
+    if missing:
+        yield "; ".join(missing) + "."
+
+
+def _ranges(results: Results) -> Grid:
+    """Of each objective: reference point, smallest and largest value."""
+    rows = []
+    for task in tasks_in_order(results.study):
+        archives = [result.archive for result in results.results if result.task == task]
+        known = [np.asarray(one.fitness, float)[np.asarray(one.valid)] for one in archives]
+        if not archives:
+            continue
+        here = results.tasks[task]
+        fitness = np.concatenate(known) * here.direction
+        reference = _reference_point(results, task)
+        for i, name in enumerate(here.objective_names):
+            ends = (fitness[:, i].min(), fitness[:, i].max()) if len(fitness) else (math.nan, math.nan)
+            start = "differs" if reference is None else _shown(reference[i])
+            label = here.label(name) + ", less is better" * (name in here.minimised)
+            rows.append((task_title(task), label, start, *map(_shown, ends)))
+    head = ("task", "objective", "reference point", "smallest", "largest")
+    caption = "Where hypervolume is measured from, and the values by which objectives are scaled for sparsity."
+    return Grid(head, tuple(rows), caption, right=(2, 3, 4))
+
+
+def _shown(value: float) -> str:
+    return signed(number(value))
+
+
+def _representatives(results: Results) -> Grid:
+    """The seed whose archive is shown, by algorithm and task."""
+    tasks = tasks_in_order(results.study)
+    rows = [
+        (display_name(one), *(_representative(results.of(task, one)) for task in tasks))
+        for one in results.study.algorithms
+    ]
+    head = ("algorithm", *map(task_title, tasks))
+    return Grid(head, tuple(rows), "Seeds of the runs whose archives and fronts are shown.", right=range(1, len(head)))
+
+
+def _representative(results: Sequence[Result]) -> str:
+    return str(representative(results).seed) if results else NOTHING
