@@ -16,12 +16,10 @@ import moqd
 from benchmarks import yardstick
 from benchmarks.timing import in_turns
 from moqd import preferences
-from moqd.algorithms.gradient import recall
 from moqd.devices import on_one
 from moqd.experiment.loop import Loop
 from moqd.rl.buffer import empty_buffer, sample, sample_obs
 from moqd.rl.td3 import init_agent, train
-from moqd.variation.policy_gradient import improve
 
 ROUNDS = 3
 PARENTS, STEPS, MINIBATCH = 64, 100, 256
@@ -71,35 +69,25 @@ class _Iterations:
         return self.loop.carry.progress
 
 
-def _variation(p2c: _Iterations) -> tuple[Any, ...]:
-    """Random policies, preferences, and minibatches of what the run has seen."""
+def _straightforward(p2c: _Iterations) -> Callable[[], object]:
+    """Of random policies and preferences, with minibatches of what the run has seen."""
     key = jax.random.key(0)
     policies = jax.jit(p2c.task.init_genotype, static_argnums=1)(key, PARENTS)
     preference = preferences.uniform(key, PARENTS, p2c.task.num_objectives)
     obs = sample_obs(key, p2c.state.experience.buffer, (STEPS, MINIBATCH))
-    return on_one((policies, preference, obs))
-
-
-def _straightforward(p2c: _Iterations) -> Callable[[], object]:
-    policies, preference, obs = _variation(p2c)
+    policies, preference, obs = on_one((policies, preference, obs))
     critics = jax.tree.map(jnp.array, p2c.state.agent.critics)
     program = jax.jit(lambda *arguments: yardstick.improve(*arguments, learning_rate=1e-3))
     return lambda: program(policies, preference, critics, obs)
 
 
 def _parts(p2c: _Iterations) -> dict[str, Callable[[], object]]:
-    policies, preference, obs = _variation(p2c)
-    critic, config = p2c.state.agent.first_critic, p2c.algorithm.config
-    offspring = p2c.algorithm.ask(jax.random.key(1), p2c.state)
-
-    @jax.jit
-    def learn(key: jax.Array, state: Any) -> object:
-        return train(key, state.agent, recall(key, state.experience, config), config, state.experience.obs_stats)[1]
-
+    key, learning = jax.random.key(0), p2c.algorithm.learning
+    offspring, train_once = p2c.algorithm.ask(key, p2c.state), jax.jit(learning.train)
     return {
-        "policy-gradient variation": lambda: improve(policies, preference, critic, obs, learning_rate=1e-3),
-        "rollout": lambda: p2c.loop._evaluate(jax.random.key(0), offspring.genotype),
-        "training": lambda: learn(jax.random.key(0), p2c.state),
+        "policy-gradient variation": lambda: learning.vary(key, p2c.state),
+        "rollout": lambda: p2c.loop._evaluate(key, offspring.genotype),
+        "training": lambda: train_once(key, p2c.state),
     }
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from moqd import preferences
-from moqd.archive import Archive, Parents, empty_archive
+from moqd.archive import Archive, Parents, add, empty_archive
+from moqd.rl.td3 import Agent, Losses
 from moqd.tasks.task import Task
 from moqd.tessellation import cvt_centroids
 from moqd.types import Evaluation, Genotype, Info, Key, Offspring, Preference, Source
@@ -22,6 +23,24 @@ class State(Protocol):
 
     @property
     def archive(self) -> Archive: ...
+
+
+class Learning(NamedTuple):
+    """The parts of `ask` and `tell` that learn or use what was learned, to be called (and timed) on their own."""
+
+    vary: Callable[[Key, Any], list[Offspring]]
+    """From the key and state of `ask`, those of its offspring that gradients make."""
+    train: Callable[[Key, Any], tuple[Agent, Losses]]
+    """From the key of `tell` and a state that has seen the evaluation, the agents after one iteration's training."""
+    agent: Callable[[Any], Agent]
+    """What learns; several are stacked."""
+
+
+def add_by_crowding(
+    key: Key, archive: Archive, offspring: Offspring, evaluation: Evaluation
+) -> tuple[Archive, Bool[Array, "batch"]]:
+    """`add`, which needs no key, where one that does could be."""
+    return add(archive, offspring, evaluation)
 
 
 class Algorithm(NamedTuple):
@@ -39,6 +58,10 @@ class Algorithm(NamedTuple):
     """Learning and addition: what the evaluation changes."""
     uses_devices: bool = False
     """Whether `ask` spreads its work over the local devices; then it compiles its parts itself."""
+    add: Callable[[Key, Archive, Offspring, Evaluation], tuple[Archive, Bool[Array, "batch"]]] = add_by_crowding
+    """How a batch enters `state.archive`; a part of `tell`."""
+    learning: Learning | None = None
+    """Parts of `ask` and `tell`, where there are actors and critics."""
 
 
 def archive_for(task: Task, genotype: Genotype, *, num_cells: int, front_length: int) -> Archive:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from moqd.algorithms.algorithm import select_or_random, vary_by_line
-from moqd.archive import Archive, Parents, add, add_uniform, select_crowding, select_uniform
+from moqd.algorithms.algorithm import add_by_crowding, select_or_random, vary_by_line
+from moqd.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
 from moqd.errors import InputError
 from moqd.networks import MLP, Policy, fold_standardisation
 from moqd.rl.buffer import Buffer, Steps, capacity_of, empty_buffer, insert, sample, sample_obs
@@ -156,14 +156,7 @@ def parts(config: GradientConfig, task: Task) -> Parts:
     def recall_obs(key: Key, buffer: Buffer) -> jax.Array:
         return sample_obs(key, buffer, (config.pg_steps, config.minibatch))
 
-    def add_batch(
-        key: Key, archive: Archive, offspring: Offspring, evaluation: Evaluation
-    ) -> tuple[Archive, jax.Array]:
-        if config.crowding:
-            return add(archive, offspring, evaluation)
-        return add_uniform(key, archive, offspring, evaluation)
-
-    return Parts(select, vary, recall_obs, add_batch)
+    return Parts(select, vary, recall_obs, add_by_crowding if config.crowding else add_uniform)
 
 
 @jax.jit

@@ -62,4 +62,4 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         archive, added = add_uniform(key, state.archive, offspring, evaluation)
         return MomeState(archive), Info(added, offspring.source, {})
 
-    return Algorithm(name, config, False, init, ask, tell)
+    return Algorithm(name, config, False, init, ask, tell, add=add_uniform)

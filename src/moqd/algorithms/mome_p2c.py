@@ -14,13 +14,14 @@ The ablations are other values of `pg_preferences`, `crowding` and the three bat
 Deviations: see docs/deviations.md.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 import jax
 
 from moqd import preferences
-from moqd.algorithms.algorithm import Algorithm, Draw, archive_for, init_key, offspring_of, random_offspring
+from moqd.algorithms.algorithm import Algorithm, Draw, Learning, archive_for, init_key, offspring_of, random_offspring
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
@@ -36,7 +37,7 @@ from moqd.algorithms.gradient import (
 from moqd.archive import Archive, Parents
 from moqd.errors import InputError, unknown_name
 from moqd.networks import MLP
-from moqd.rl.td3 import Agent, init_agent, train
+from moqd.rl.td3 import Agent, Losses, init_agent, train
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Info, Key, Offspring, Preference, Source
 from moqd.variation.actor_injection import inject
@@ -88,32 +89,45 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
             experience=no_experience(policy, num_objectives, config),
         ), offspring
 
+    def vary_by_gradient(keys: Iterable[Key], state: MomeP2CState) -> list[Offspring]:
+        if config.pg_batch == 0:
+            return []
+        key_select, key_preference, key_obs = keys
+        parents = select(key_select, state.archive, config.pg_batch)
+        preference = sample_pg_preference(key_preference, parents)
+        obs = recall_obs(key_obs, state.experience.buffer)
+        critic = critic_for_variation(state.agent, state.experience)
+        genotype = improve(parents.genotype, preference, critic, obs, learning_rate=config.policy_learning_rate)
+        return [offspring_of(Source.PG, genotype, preference)]
+
     def ask(key: Key, state: MomeP2CState) -> Offspring:
-        key_pg, key_preference, key_obs, key_ga, key_line, key_actor = jax.random.split(key, 6)
-        offspring = []
-        if config.pg_batch:  # Preference-conditioned policy-gradient variation
-            parents = select(key_pg, state.archive, config.pg_batch)
-            preference = sample_pg_preference(key_preference, parents)
-            obs = recall_obs(key_obs, state.experience.buffer)
-            critic = critic_for_variation(state.agent, state.experience)
-            genotype = improve(parents.genotype, preference, critic, obs, learning_rate=config.policy_learning_rate)
-            offspring.append(offspring_of(Source.PG, genotype, preference))
+        *keys_pg, key_ga, key_line, key_actor = jax.random.split(key, 6)
+        offspring = vary_by_gradient(keys_pg, state)  # Preference-conditioned policy-gradient variation
         if config.ga_batch:  # Iso+LineDD variation
             offspring.append(vary(key_line, select(key_ga, state.archive, 2 * config.ga_batch)))
         if config.actor_batch:  # Actor injection
             offspring.append(inject_actor(key_actor, state.agent.actor))
         return together(*offspring)
 
-    def tell(key: Key, state: MomeP2CState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeP2CState, Info]:
-        key_recall, key_train, key_add = jax.random.split(key, 3)
-        experience = remember(state.experience, evaluation, config)
+    def learn(keys: Iterable[Key], agent: Agent, experience: Experience) -> tuple[Agent, Losses]:
+        key_recall, key_train = keys
         minibatches = recall(key_recall, experience, config)
-        agent, losses = train(key_train, state.agent, minibatches, config, experience.obs_stats)
+        return train(key_train, agent, minibatches, config, experience.obs_stats)
+
+    def tell(key: Key, state: MomeP2CState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeP2CState, Info]:
+        *keys_learn, key_add = jax.random.split(key, 3)
+        experience = remember(state.experience, evaluation, config)
+        agent, losses = learn(keys_learn, state.agent, experience)
         archive, added = add(key_add, state.archive, offspring, evaluation)
         state = MomeP2CState(archive, agent, experience)
         return state, Info(added, offspring.source, learning_metrics(losses, experience))
 
-    return Algorithm(name, config, True, init, ask, tell, uses_devices=True)
+    learning = Learning(
+        vary=lambda key, state: vary_by_gradient(jax.random.split(key, 6)[:3], state),
+        train=lambda key, state: learn(jax.random.split(key, 3)[:2], state.agent, state.experience),
+        agent=lambda state: state.agent,
+    )
+    return Algorithm(name, config, True, init, ask, tell, uses_devices=True, add=add, learning=learning)
 
 
 def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:

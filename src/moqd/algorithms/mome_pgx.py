@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array
 
 from moqd import preferences
-from moqd.algorithms.algorithm import Algorithm, Draw, archive_for, init_key, offspring_of, random_offspring
+from moqd.algorithms.algorithm import Algorithm, Draw, Learning, archive_for, init_key, offspring_of, random_offspring
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
@@ -78,7 +78,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
             experience=no_experience(policy, num_objectives, config),
         ), offspring
 
-    def ask_for(objective: int, key: Key, state: MomePgxState) -> list[Offspring]:
+    def vary_for(objective: int, key: Key, state: MomePgxState) -> list[Offspring]:
         """The share of one objective."""
         key_select, key_obs = jax.random.split(key)
         agent = jax.tree.map(lambda leaf: leaf[objective], state.agents)
@@ -98,30 +98,42 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         improved = offspring_of(Source.PG, genotype, jnp.repeat(preference, num_parents, axis=0))
         return [improved, actor]
 
+    def vary_by_gradient(key: Key, state: MomePgxState) -> list[Offspring]:
+        offspring = []
+        for objective, key_objective in enumerate(jax.random.split(key, num_objectives)):
+            offspring += vary_for(objective, key_objective, state)
+        return offspring
+
     def ask(key: Key, state: MomePgxState) -> Offspring:
         key_pg, key_ga, key_line = jax.random.split(key, 3)
-        offspring = []
-        for objective, key_objective in enumerate(jax.random.split(key_pg, num_objectives)):
-            offspring += ask_for(objective, key_objective, state)
+        offspring = vary_by_gradient(key_pg, state)
         if config.ga_batch:
             offspring.append(vary(key_line, select(key_ga, state.archive, 2 * config.ga_batch)))
         return together(*offspring)
 
-    def train_one(key: Key, agent: Agent, experience: Experience, objective: Array) -> tuple[Agent, Losses]:
+    def learn_one(key: Key, agent: Agent, experience: Experience, objective: Array) -> tuple[Agent, Losses]:
         key_recall, key_train = jax.random.split(key)
         steps: Steps = recall(key_recall, experience, config)
         own = jax.lax.dynamic_slice_in_dim(steps.reward, objective, 1, axis=-1)
         return train(key_train, agent, steps._replace(reward=own), config, experience.obs_stats)
 
+    def learn(key: Key, agents: Agent, experience: Experience) -> tuple[Agent, Losses]:
+        keys, objectives = jax.random.split(key, num_objectives), jnp.arange(num_objectives)
+        return jax.vmap(learn_one, in_axes=(0, 0, None, 0))(keys, agents, experience, objectives)
+
     def tell(key: Key, state: MomePgxState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomePgxState, Info]:
         key_train, key_add = jax.random.split(key)
         experience = remember(state.experience, evaluation, config)
-        keys, objectives = jax.random.split(key_train, num_objectives), jnp.arange(num_objectives)
-        agents, losses = jax.vmap(train_one, in_axes=(0, 0, None, 0))(keys, state.agents, experience, objectives)
+        agents, losses = learn(key_train, state.agents, experience)
         archive, added = add(key_add, state.archive, offspring, evaluation)
         mean = jax.tree.map(jnp.mean, losses)
         return MomePgxState(archive, agents, experience), Info(
             added, offspring.source, learning_metrics(mean, experience)
         )
 
-    return Algorithm(name, config, True, init, ask, tell, uses_devices=True)
+    learning = Learning(
+        vary=lambda key, state: vary_by_gradient(jax.random.split(key, 3)[0], state),
+        train=lambda key, state: learn(jax.random.split(key)[0], state.agents, state.experience),
+        agent=lambda state: state.agents,
+    )
+    return Algorithm(name, config, True, init, ask, tell, uses_devices=True, add=add, learning=learning)
