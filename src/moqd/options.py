@@ -16,8 +16,15 @@ def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Conf
         if name not in known:
             raise unknown_name("option", name, known, of=owner)
         _check(name, value, getattr(config, name), known[name].metadata.get("least", 1))
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in overrides.items()}
+    values = {name: _as_field(value, getattr(config, name)) for name, value in overrides.items()}
     return replace(config, **values)  # type: ignore[type-var]
+
+
+def _as_field(value: Any, default: Any) -> Any:
+    """Of the field's own type, so that the same settings are the same however they were written."""
+    if isinstance(value, list):
+        return tuple(value)
+    return float(value) if isinstance(default, float) and isinstance(value, int) else value
 
 
 def _check(name: str, value: Any, default: Any, least: int) -> None:

@@ -72,8 +72,19 @@ def test_every_setting_changes_the_key_and_nothing_else_does():
         tiny(algorithms={"nsga2": Variant("nsga2", {})}),
     ):
         assert not keys_of(other) & keys_of(base)
+    tuned = [tiny(algorithms={"mome": Variant("mome", {"line_sigma": value})}) for value in (1, 1.0)]
+    assert keys_of(tuned[0]) == keys_of(tuned[1])
     renamed = tiny(algorithms={"mine": Variant("mome", {})})
     assert keys_of(renamed) == keys_of(base), "a label is no setting"
+
+
+def test_all_algorithms_log_after_as_many_evaluations():
+    """Every 5 iterations of 64; populations of 400 every 320/400 of a generation, which is 1."""
+    runs = named_study("small-main", tasks=["hopper-2"], seeds=[0], log_every=5).runs
+    assert {run.algorithm: run.settings["log_every"] for run in runs} == {
+        name: 1 if name in ("nsga2", "spea2") else 5 for name in MAIN
+    }
+    assert tiny(log_every=7).runs[0].settings["log_every"] == 7
 
 
 def test_a_part_of_a_study_shares_its_runs():

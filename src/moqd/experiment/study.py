@@ -107,6 +107,7 @@ def make_study(
 ) -> Study:
     """The study of tasks (with their options) x algorithms (by label) x seeds; raises for the first mistake.
 
+    `log_every` is in iterations of MOME-P2C: with a preset, other algorithms log after as many evaluations.
     If neither `iterations` nor `evaluations` is given, the preset says; without a preset, the robots are run as `small`
     and other tasks with their defaults.
     """
@@ -192,7 +193,7 @@ def _planned(
     preset = preset or ("small" if TASKS[task].policies else None)
     of_task, of_algorithm = dict(TASKS[task].config.__dict__), ALGORITHMS[variant.base].config
     iterations, evaluations = budget
-    every = 10
+    usual = every = 10
     if preset is not None:
         chosen = preset_for(preset, task, variant.base)
         of_task |= chosen.task
@@ -211,7 +212,7 @@ def _planned(
         "algorithm": {"name": variant.base, **asdict(algorithm)},
         "seed": int(seed),
         "iterations": iterations,
-        "log_every": log_every or every,
+        "log_every": every if log_every is None else max(1, round(log_every * every / usual)),
         "snapshot_every": snapshot_every,
     }
     return PlannedRun(task, label, int(seed), json.loads(json.dumps(settings)))
