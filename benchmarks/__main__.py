@@ -1,6 +1,6 @@
 """Measures moqd beside its peers, in one run on one machine, and prints ratios.
 
-python -m benchmarks [addition] [moeas] [rollout] [learning] [memory] [runs]; without names: all of them.
+python -m benchmarks [addition] [moeas] [rollout] [learning] [memory] [runs] [studies]; without names: all of them.
 """
 
 import sys
@@ -98,7 +98,32 @@ def runs() -> None:
     show("a checkpoint every 5 minutes, paper settings, archive and buffer full", columns, rows)
 
 
+def studies() -> None:
+    from benchmarks import studies
+
+    one, many = studies.measure()
+    rows = [
+        [
+            f"{row.workers} worker{'s' * (row.workers > 1)} of {row.cores} core{'s' * (row.cores > 1)}",
+            f"{row.seconds:.1f}",
+            f"{row.seconds / one.seconds:.2f}",
+            f"{row.overhead:.2f}",
+        ]
+        for row in (one, many)
+    ]
+    columns = ["what", "s", "beside one worker", "overhead of a run s"]
+    show("a study of 8 equal runs of MOME-P2C on hopper-2", columns, rows)
+
+
 FASTER = "how many times as fast as the peer"
-PARTS = {"addition": addition, "moeas": moeas, "rollout": rollout, "learning": learning, "memory": memory, "runs": runs}
+PARTS = {
+    "addition": addition,
+    "moeas": moeas,
+    "rollout": rollout,
+    "learning": learning,
+    "memory": memory,
+    "runs": runs,
+    "studies": studies,
+}
 for part in sys.argv[1:] or PARTS:
     PARTS[part]()

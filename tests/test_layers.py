@@ -18,7 +18,7 @@ LAYERS = [
     {"metrics", "experiment"},
     {"plots", "explorer"},
     {"report"},
-    {"cli"},
+    {"cli", "cli_study"},
 ]
 PACKAGES = {"sklearn": "scikit-learn"}
 COMPANIONS = {"mujoco-mjx"}

@@ -18,6 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from moqd.algorithms import ALGORITHMS, make_algorithm
+from moqd.cli_study import is_study, study, write_report_of
 from moqd.devices import compiled, use_devices
 from moqd.errors import (
     DivergenceError,
@@ -190,15 +191,19 @@ def _report(result: Run) -> Path:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Writes report.md and the figures of a run, as PNG and PDF, from what it has saved so far."""
+    """Writes the report of a run (report.md, figures) or of a study (report.html, report.md, tables as CSV, figures),
+    from what it has saved so far."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The folder of the run."""
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN|STUDY")]
+    """The folder of the run, or of the study."""
 
 
 def report(arguments: Sequence[str]) -> int:
-    """Draw a run."""
+    """Draw a run, or a study."""
     options = _parse_one("moqd report", ReportOptions, arguments)
+    if is_study(options.run):
+        write_report_of(options.run, out)
+        return 0
     path = _report(load_run(options.run))
     out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
     return 0
@@ -539,7 +544,10 @@ class Command(NamedTuple):
 COMMANDS = {
     "train": Command(train, "run an algorithm on a task: moqd train arm-2"),
     "resume": Command(resume_run, "continue a run that was stopped, or extend it: moqd resume runs/arm-2-mome-0"),
-    "report": Command(report, "write the report of a run, with figures: moqd report runs/arm-2-mome-0"),
+    "study": Command(
+        lambda arguments: study(arguments, out), "make all runs of a study: moqd study small-main --seeds 3"
+    ),
+    "report": Command(report, "write the report of a run or a study: moqd report runs/arm-2-mome-0"),
     "export": Command(export, "write an archive for other programs: moqd export runs/arm-2-mome-0 --csv"),
     "tasks": Command(tasks, "list the tasks, or look at one: moqd tasks hopper-2 --sample 256"),
     "algorithms": Command(algorithms, "list the algorithms"),

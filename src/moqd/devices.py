@@ -45,11 +45,10 @@ def use_devices(count: int | None = None) -> None:
     may only ask for what there is.
     """
     global _wanted, _called
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
         raise InputError(f"count is {count!r}; give the number of devices, at least 1, or None for all of them.")
     try:
-        jax.config.update("jax_num_cpu_devices", count or cores)
+        jax.config.update("jax_num_cpu_devices", count or num_cores())
     except RuntimeError as error:
         if _called and count in (None, _wanted):
             return
@@ -61,6 +60,14 @@ def use_devices(count: int | None = None) -> None:
     if not any(flag in flags for flag in FLAGS):
         os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *(f"{flag}={value}" for flag, value in FLAGS.items())])
     _wanted, _called = count, True
+
+
+def num_cores() -> int:
+    """The CPU's cores that this process may use: as many as XLA has threads."""
+    given = os.environ.get("PJRT_NPROC", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def compiled(function: Callable[..., Any], *, fused: bool = True) -> Callable[..., Any]:

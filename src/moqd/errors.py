@@ -27,6 +27,10 @@ class MissingFileError(InputError):
     """A file that should be there is not."""
 
 
+class BusyError(InputError):
+    """Another process is at work there."""
+
+
 class EvaluationError(RuntimeError):
     """The user's task fails at every evaluation, so a run cannot go on."""
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from moqd.errors import InputError, MissingFileError, StorageError
+from moqd.errors import BusyError, InputError, MissingFileError, StorageError
 from moqd.files import FORMAT, own_folder, read_json, write_json, write_new
 
 FOLDER = ".lock"
@@ -26,7 +26,7 @@ STALE = 60.0
 
 
 class RunLock:
-    """Held from `with` on; raises InputError if another process is at it."""
+    """Held from `with` on; raises BusyError if another process is at it."""
 
     def __init__(self, run_folder: Path) -> None:
         self._run = run_folder
@@ -64,13 +64,13 @@ class RunLock:
     def _acquire(self) -> int:
         number = self._highest()
         if number and (holder := self._holder(number)) is not None:
-            raise InputError(holder)
+            raise BusyError(holder)
         mine = self._folder / f".{os.getpid()}.{threading.get_ident()}.new"
         try:
             write_new(mine, json.dumps(self._me).encode())
             _make(self._path(number + 1), mine)
         except FileExistsError:
-            raise InputError(self._just_taken()) from None
+            raise BusyError(self._just_taken()) from None
         except OSError as error:
             raise StorageError(f"{str(self._run)!r} cannot be written to ({error.strerror}).") from error
         finally:
@@ -78,7 +78,7 @@ class RunLock:
                 mine.unlink(missing_ok=True)
         if self._highest() != number + 1:  # we were so slow that others came and went
             self._path(number + 1).unlink(missing_ok=True)
-            raise InputError(self._just_taken())
+            raise BusyError(self._just_taken())
         for old in self._numbers():
             if old <= number:
                 self._path(old).unlink(missing_ok=True)
@@ -138,6 +138,17 @@ class RunLock:
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number}.json"
+
+
+def is_held(run_folder: Path) -> bool:
+    """Whether some process is writing to the folder of a run; only looks."""
+    if not (run_folder / FOLDER).is_dir():
+        return False
+    lock = RunLock(run_folder)
+    number = lock._highest()
+    with suppress(StorageError):  # we may only read; then what the lock says must do
+        return bool(number) and lock._holder(number) is not None
+    return True
 
 
 def _make(path: Path, content: Path) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from moqd.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from moqd.archive import Archive
+from moqd.devices import num_cores
 from moqd.errors import DivergenceError, InputError, MissingFileError, StoppedError, StorageError, to_resume
 from moqd.experiment.checkpoint import Checkpoint, clean_up, newest_checkpoint, write_checkpoint
 from moqd.experiment.control import Control
@@ -50,6 +51,8 @@ PACKAGES = ("moqd", "jax", "jaxlib", "numpy", "scikit-learn", "optax", "brax", "
 """Those whose version may change the bits of a result."""
 SEEDS = "seeds.safetensors"
 """The archive that a run was seeded with."""
+OUTCOME, LOG = "outcome.json", "log.txt"
+"""What a study keeps in the folder of a run: what came of it, and what its processes said."""
 
 
 class Callback:
@@ -458,7 +461,6 @@ def _identity(config: Mapping[str, Any]) -> str:
 
 def _surroundings() -> dict[str, Any]:
     """What the bits of a result depend on beside the settings."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "versions": {
             "python": platform.python_version(),
@@ -466,7 +468,7 @@ def _surroundings() -> dict[str, Any]:
         },
         "xla_flags": sorted(os.environ.get("XLA_FLAGS", "").split()),
         "devices": [device.device_kind for device in jax.local_devices()],
-        "machine": {"processor": _processor(), "cores": cores},
+        "machine": {"processor": _processor(), "cores": num_cores()},
     }
 
 
@@ -515,7 +517,7 @@ def _new_folder(folder: Path) -> Path:
 
 def _is_left_over(path: Path) -> bool:
     """Whether it is of a process that was killed before it had written its config."""
-    return path.name in (LOCK, SEEDS) or (path.name.startswith(".") and path.name.endswith(".tmp"))
+    return path.name in (LOCK, SEEDS, OUTCOME, LOG) or (path.name.startswith(".") and path.name.endswith(".tmp"))
 
 
 def _free(folder: Path) -> Path:

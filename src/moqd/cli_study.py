@@ -1,0 +1,214 @@
+"""The command `moqd study`: many runs, on this machine or on a Ray cluster, and the report of all of them."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+
+from moqd.devices import num_cores
+from moqd.errors import InputError, unknown_name
+from moqd.experiment.conduct import STUDY, Manner, conduct, stored_study, write_study
+from moqd.experiment.control import Control, signals
+from moqd.experiment.progress import RUNS, counts_of, results_of, standings_of
+from moqd.experiment.study import STUDIES, Study, named_study
+from moqd.experiment.study_display import StudyDisplay, overview, show_status
+from moqd.experiment.study_file import read_study
+from moqd.experiment.workers import LocalWorkers, RayWorkers, Workers, gpus_here
+from moqd.flags import parse
+
+MEMORY_OF_A_RUN = 2e9
+"""Bytes, with some room: runs with the paper's settings need up to 1.6 GB."""
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Makes all runs of a study (tasks x algorithms x seeds), several at once, and its report. Starting it again
+    continues it: what is done stays, what was stopped goes on from its checkpoint, what failed is tried again. Studies
+    in one folder share their runs."""
+
+    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
+    """A study with a name: paper-main, paper-ablations, paper-pga, paper (all three in one), or small-main,
+    small-ablations, small-pga, small; or a TOML or JSON file (see docs/studies.md); or the folder of a study, to
+    continue it as it was started."""
+    tasks: tuple[str, ...] | None = None
+    """Only these tasks of a study with a name."""
+    algorithms: tuple[str, ...] | None = None
+    """Only these algorithms of a study with a name."""
+    seeds: int | None = None
+    """How many seeds, from 0 on. If not given: 20 for the paper's studies, 6 for the small ones."""
+    preset: Literal["quick", "small", "paper"] | None = None
+    """Other settings than those that a study with a name has."""
+    iterations: int | None = None
+    """Another budget: iterations of every run."""
+    evaluations: int | None = None
+    """Another budget: evaluations of every run, rounded up to whole iterations."""
+    log_every: int | None = None
+    """Iterations of MOME-P2C between two rows of metrics; others log after as many evaluations."""
+    out: Path = Path("studies")
+    """The folder of studies: the study is written to NAME in it, and runs to the folder runs that all of them share. On
+    a cluster, it must be on storage that all machines see."""
+    jobs: int | None = None
+    """How many runs to make at once on this machine. If not given: one per GPU, or as many as there are cores (and
+    memory)."""
+    cores: int | None = None
+    """CPU cores of each run. If not given: an equal share of this machine's; on a cluster 1."""
+    ray: str | None = None
+    """Make the runs on a Ray cluster: its address (auto, or HOST:PORT), or local to start one here. Needs the extra
+    ray."""
+    gpus: float = 0.0
+    """GPUs of each run on the cluster; a fraction shares one."""
+    checkpoint_minutes: float = 5.0
+    """Minutes between two checkpoints of a run; 0 writes one after every chunk of iterations."""
+    timing: bool = True
+    """Whether to time the parts of MOME-P2C and MOME-PGX at the end, for the comparison of their wall-clock."""
+    status: bool = False
+    """Only show what is done, running and failed, and the time left."""
+
+
+def study(arguments: Sequence[str], out: Console) -> int:
+    """Make all runs of a study."""
+    options = parse("moqd study", StudyOptions.__doc__ or "", {"general": StudyOptions}, arguments)["general"]
+    root, plan = _plan(options, out)
+    if options.status:
+        if not (root / plan.name / STUDY).exists():
+            raise InputError(f"study {plan.name!r} was not started in {str(root)!r}; start it, or give its --out.")
+        show_status(out, root, plan, standings_of(root, plan))
+        return 0
+    jobs, cores = _shares(options)
+    folder = write_study(root, plan)
+    workers: Workers
+    if options.ray is None:
+        workers = LocalWorkers(jobs)
+    else:
+        workers = RayWorkers(options.ray, cores, options.gpus, (folder / STUDY).absolute())
+    control = Control()
+    display = StudyDisplay(out, root, plan, None if options.ray else jobs)
+    again = f"continue with: [bold]moqd study {escape(shlex.quote(str(folder)))}[/]"
+
+    def told() -> None:
+        display.say("stopping when all runs have saved; once more stops at once", "yellow")
+
+    def at_once() -> None:
+        display.stop()
+        workers.kill()
+        out.print(f"[yellow]stopped at once[/]; {again}", highlight=False, soft_wrap=True)
+
+    control.under_way.set()
+    with signals(control, told, at_once) as exit_code:
+        with display:
+            manner = Manner(cores, options.checkpoint_minutes, options.timing)
+            whole = conduct(plan, root, workers, manner, display, lambda: control.stopping)
+        if not whole:
+            out.print(f"stopped. Everything is saved; {again}", highlight=False, soft_wrap=True)
+            return exit_code()
+    write_report_of(folder, out)
+    failed = counts_of(standings_of(root, plan))["failed"]
+    if failed:
+        out.print(
+            f"[red]{failed} of {len(plan.runs)} runs failed[/]: moqd study {escape(shlex.quote(str(folder)))} --status "
+            "says why; start the study again to try them again.",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return 1
+    return 0
+
+
+def write_report_of(folder: Path, out: Console) -> None:
+    """The report of a study, from what is finished so far."""
+    from moqd.report import write_study_report  # here, because matplotlib takes its time
+
+    folder = folder if folder.name not in ("", "..") else folder.resolve()
+    plan = stored_study(folder)
+    with Progress(console=out, transient=True) as progress:
+        bar = progress.add_task("reading the runs", total=len(plan.runs))
+        results = results_of(folder.parent, plan, tick=lambda: progress.advance(bar))
+    with out.status("drawing the report"):
+        path = write_study_report(results, folder)
+    if results.unfinished:
+        number = len(results.unfinished)
+        out.print(
+            f"[yellow]{number} of {len(plan.runs)} runs are not finished[/]: the report lists them, but its numbers do "
+            "not count them.",
+            highlight=False,
+            soft_wrap=True,
+        )
+    out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
+
+
+def is_study(folder: Path) -> bool:
+    return (folder / STUDY).exists()
+
+
+def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:
+    """The folder of studies, and the study that is meant."""
+    given = Path(options.study)
+    selection: dict[str, Any] = {
+        "tasks": options.tasks,
+        "algorithms": options.algorithms,
+        "seeds": None if options.seeds is None else _first_seeds(options.seeds),
+        "preset": options.preset,
+        "iterations": options.iterations,
+        "evaluations": options.evaluations,
+        "log_every": options.log_every,
+    }
+    selected = {name: value for name, value in selection.items() if value is not None}
+    if options.study in STUDIES:
+        stored = options.out / options.study
+        if selected or not is_study(stored):
+            return options.out, named_study(options.study, **selected)
+        plan = stored_study(stored)
+        if not options.status and plan.runs != named_study(options.study).runs:
+            out.print(f"continuing it as it was started: {overview(plan)}", highlight=False)
+        return options.out, plan
+    if is_study(given):
+        if selected:
+            flag = f"--{next(iter(selected))}"
+            raise InputError(f"{flag} does not go with the folder of a study, which says it; leave it out.")
+        given = given if given.name not in ("", "..") else given.resolve()
+        return given.parent, stored_study(given)
+    if given.suffix not in (".toml", ".json") and not given.exists():
+        raise unknown_name("study", options.study, STUDIES)
+    if selected:
+        flag = f"--{next(iter(selected))}"
+        raise InputError(f"{flag} does not go with the file of a study, which says it; change it there.")
+    plan = read_study(given)
+    if plan.name == RUNS:
+        raise InputError(f"a study cannot be named {RUNS!r}, as the folder of runs is; give it another name.")
+    return options.out, plan
+
+
+def _first_seeds(number: int) -> range:
+    if number < 1:
+        raise InputError(f"--seeds is {number}; give how many, at least 1.")
+    return range(number)
+
+
+def _shares(options: StudyOptions) -> tuple[int, int]:
+    """How many runs at once, and cores of each."""
+    for name, value in (("jobs", options.jobs), ("cores", options.cores)):
+        if value is not None and value < 1:
+            raise InputError(f"--{name} is {value}; give a whole number of at least 1.")
+    if options.checkpoint_minutes < 0 or options.gpus < 0:
+        raise InputError("--checkpoint-minutes and --gpus are not negative.")
+    if options.ray is not None:
+        if options.jobs is not None:
+            raise InputError("--jobs is for this machine; on a Ray cluster --cores and --gpus say how many runs fit.")
+        return 0, options.cores or 1
+    if options.gpus:
+        raise InputError("--gpus is for a Ray cluster; on this machine runs share the GPUs that there are.")
+    cores = num_cores()
+    if options.jobs is not None:
+        return options.jobs, options.cores or max(1, cores // options.jobs)
+    if options.cores is not None:
+        return max(1, cores // options.cores), options.cores
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    jobs = len(gpus_here()) or max(1, min(cores, int(memory // MEMORY_OF_A_RUN)))
+    return jobs, max(1, cores // jobs)

@@ -1,0 +1,201 @@
+"""One run of a study, in a process of its own: python -m moqd.experiment.job.
+
+The process reads what to do from the first line of its standard input. A further line `stop` has it save and stop; when
+the input ends, whoever started the process is gone, and so it goes at once: another will take the run over from its
+last checkpoint. What came of it is in outcome.json, in the folder of the run.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, TextIO
+
+from moqd.algorithms import make_algorithm
+from moqd.devices import use_devices
+from moqd.errors import (
+    BusyError,
+    DivergenceError,
+    EvaluationError,
+    InputError,
+    MissingFileError,
+    StoppedError,
+    StorageError,
+)
+from moqd.experiment.compilation import use_cache
+from moqd.experiment.control import Control
+from moqd.experiment.lock import STALE
+from moqd.experiment.run import OUTCOME, Callback, resume, run
+from moqd.experiment.store import CONFIG, read_config
+from moqd.experiment.timing import TIMING, time_parts, write_timing
+from moqd.files import FORMAT, own_folder, read_json, write_json
+from moqd.tasks import make_task
+
+PATIENCE = STALE + 30
+"""Seconds to wait for a run that another process holds: so long it may take until one that is gone is known to be."""
+
+
+class Ending(IntEnum):
+    """How a job ended, as the exit code of its process; any other code: it died."""
+
+    DONE = 0
+    FAILED = 3
+    STOPPED = 4
+    BUSY = 5
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process is to do; made of what JSON holds, because it is sent to other processes and machines."""
+
+    folder: str
+    """Of the run."""
+    settings: Mapping[str, Any]
+    """Of the run, as `PlannedRun` has them."""
+    cores: int
+    """How many of the CPU's cores it may use."""
+    checkpoint_minutes: float = 5.0
+    timing: bool = False
+    """Whether to time the parts of the algorithm, instead of running it."""
+
+    def to_json(self) -> str:
+        return json.dumps(self.__dict__)
+
+
+class Log(Callback):
+    """Says where and when a process works on a run, and from where it goes on."""
+
+    def __init__(self) -> None:
+        self._logged = False
+
+    def on_start(self, config: Mapping[str, Any]) -> None:
+        say(f"process {os.getpid()} begins, with {len(config['devices'])} devices")
+
+    def on_log(self, row: Mapping[str, float]) -> None:
+        self._logged = True
+
+    def on_progress(self, iteration: int) -> None:
+        if not self._logged:
+            say(f"goes on from iteration {iteration}")
+            self._logged = True
+
+
+def say(text: str) -> None:
+    """A line of log.txt, to which the output of the process goes."""
+    print(stamped(text), flush=True)
+
+
+def stamped(text: str) -> str:
+    """With when and where it was said."""
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {socket.gethostname()}: {text}"
+
+
+def main(lines: TextIO) -> Ending:
+    """Does the job in the first line."""
+    job, control = Job(**json.loads(lines.readline())), Control()
+    threading.Thread(target=_obey, args=(lines, control), daemon=True, name="moqd-orders").start()
+    folder = Path(job.folder)
+    try:
+        return _do(job, folder, control)
+    except BusyError as error:
+        say(str(error))
+        return Ending.BUSY
+    except StoppedError as stopped:
+        say(str(stopped))
+        return Ending.STOPPED
+    except (InputError, EvaluationError, DivergenceError, StorageError) as error:
+        reason = str(error)
+    except Exception as error:
+        traceback.print_exc()
+        reason = f"{type(error).__name__}: {error}"
+    say(reason)
+    if not job.timing:
+        write_outcome(folder, "failed", reason)
+    return Ending.FAILED
+
+
+def _obey(lines: TextIO, control: Control) -> None:
+    for line in lines:
+        if line.strip() == "stop":
+            control.stop()
+    os._exit(Ending.STOPPED)
+
+
+def _do(job: Job, folder: Path, control: Control) -> Ending:
+    settings = job.settings
+    if not job.timing and outcome_of(folder).get("state") == "done":
+        return Ending.DONE  # another study has made it in the meantime
+    use_devices(job.cores)
+    use_cache()
+    task_options, algorithm_options = dict(settings["task"]), dict(settings["algorithm"])
+    task = make_task(task_options.pop("name"), **task_options)
+    algorithm = make_algorithm(algorithm_options.pop("name"), task, **algorithm_options)
+    if job.timing:
+        write_timing(folder / TIMING, time_parts(algorithm, task, seed=settings["seed"]))
+        return Ending.DONE
+
+    def once() -> None:
+        if (folder / CONFIG).exists():
+            _check_same(folder, settings)
+            resume(folder, callbacks=[Log()], control=control)
+            return
+        run(
+            algorithm,
+            task,
+            iterations=settings["iterations"],
+            seed=settings["seed"],
+            out=folder,
+            log_every=settings["log_every"],
+            checkpoint_minutes=job.checkpoint_minutes,
+            snapshot_every=settings["snapshot_every"],
+            callbacks=[Log()],
+            control=control,
+        )
+
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            once()
+            break
+        except BusyError:
+            if control.stopping or time.monotonic() > end:
+                raise
+            time.sleep(1)
+    write_outcome(folder, "done", "")
+    say("done")
+    return Ending.DONE
+
+
+def _check_same(folder: Path, settings: Mapping[str, Any]) -> None:
+    """The folder's name says that it is the same run; this sees whether that is true."""
+    config = read_config(folder)
+    recorded = {**config, "task": config["task"]["options"]}
+    different = [name for name, value in settings.items() if recorded.get(name) != value]
+    if different:
+        raise InputError(f"{str(folder)!r} holds a run with another {' and '.join(different)}; move it away.")
+
+
+def write_outcome(folder: Path, state: str, reason: str) -> None:
+    """What came of a run: `done`, or `failed` with the reason."""
+    write_json(own_folder(folder) / OUTCOME, {"format": FORMAT, "state": state, "reason": reason})
+
+
+def outcome_of(folder: Path) -> Mapping[str, Any]:
+    """What `write_outcome` wrote; empty if there is nothing that can be read."""
+    try:
+        return read_json(folder / OUTCOME, "the outcome of a run")
+    except MissingFileError:
+        return {}
+    except InputError as error:
+        return {"state": "failed", "reason": str(error)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.stdin))

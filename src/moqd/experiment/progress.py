@@ -1,0 +1,132 @@
+"""How far a study is, as its files say: so anyone who can read them can tell, on any machine."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from moqd.archive import Archive
+from moqd.errors import InputError
+from moqd.experiment.job import outcome_of
+from moqd.experiment.lock import is_held
+from moqd.experiment.results import Result, Results, Unfinished
+from moqd.experiment.store import CONFIG, METRICS, load_run
+from moqd.experiment.study import PlannedRun, Study
+from moqd.experiment.timing import TIMING, read_timing
+from moqd.files import check_regular
+from moqd.tasks import make_task
+
+STATES = ("done", "running", "stopped", "failed", "waiting")
+RUNS = "runs"
+"""The folder of all runs, beside those of the studies that share them."""
+
+
+class Standing(NamedTuple):
+    """Where a run stands."""
+
+    run: PlannedRun
+    state: str
+    """One of STATES: a run that is stopped has begun, one that is waiting has not."""
+    iteration: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+    """Why it failed."""
+
+    @property
+    def iterations(self) -> int:
+        return int(self.run.settings["iterations"])
+
+
+def folder_of(root: Path, run: PlannedRun) -> Path:
+    """Of a run, in a folder of studies."""
+    return root / RUNS / run.key
+
+
+def standing_of(root: Path, run: PlannedRun) -> Standing:
+    """As its files say."""
+    folder = folder_of(root, run)
+    if not folder.is_dir():
+        return Standing(run, "waiting")
+    outcome = outcome_of(folder)
+    reached = _last_row(folder / METRICS)
+    if outcome.get("state") == "done":
+        return Standing(run, "done", *reached)
+    if is_held(folder):
+        return Standing(run, "running", *reached)
+    if outcome.get("state") == "failed":
+        return Standing(run, "failed", *reached, str(outcome.get("reason", "")))
+    return Standing(run, "stopped" if (folder / CONFIG).exists() else "waiting", *reached)
+
+
+def standings_of(root: Path, study: Study) -> list[Standing]:
+    return [standing_of(root, run) for run in study.runs]
+
+
+def counts_of(standings: Iterable[Standing]) -> dict[str, int]:
+    counts = Counter(standing.state for standing in standings)
+    return {state: counts[state] for state in STATES}
+
+
+def seconds_left(standings: Sequence[Standing], workers: int) -> float | None:
+    """What is left to do, by the speed so far of the same algorithm on the same task (or else on others), divided by
+    the number of workers; None while nothing is known."""
+    speeds: dict[tuple[str, ...], list[float]] = {}
+    for standing in standings:
+        if standing.iteration and standing.seconds:
+            task, algorithm = standing.run.task, standing.run.algorithm
+            for kind in ((task, algorithm), (algorithm,), ()):
+                speeds.setdefault(kind, []).append(standing.seconds / standing.iteration)
+    if not speeds:
+        return None
+    rest = [0.0]
+    for standing in standings:
+        if standing.state != "done" and standing.state != "failed":
+            task, algorithm = standing.run.task, standing.run.algorithm
+            known = next(speeds[kind] for kind in ((task, algorithm), (algorithm,), ()) if kind in speeds)
+            rest.append((standing.iterations - standing.iteration) * fmean(known))
+    return max(sum(rest) / max(1, workers), max(rest))
+
+
+def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: None) -> Results:
+    """All that is finished, and what is not; `tick` is called after each run that was read."""
+    results, unfinished, timings = [], [], {}
+    for run in study.runs:
+        standing, folder = standing_of(root, run), folder_of(root, run)
+        if standing.state == "done":
+            try:
+                results.append(_read(folder, run))
+            except InputError as error:
+                unfinished.append(Unfinished(run.task, run.algorithm, run.seed, "failed", str(error)))
+        else:
+            how_far = f"at iteration {standing.iteration} of {standing.iterations}" if standing.iteration else ""
+            unfinished.append(Unfinished(run.task, run.algorithm, run.seed, standing.state, standing.reason or how_far))
+        if (run.task, run.algorithm) not in timings and (folder / TIMING).exists():
+            with suppress(InputError):
+                timings[run.task, run.algorithm] = read_timing(folder / TIMING)
+        tick()
+    tasks = {run.task: make_task(**run.settings["task"]) for run in study.runs}
+    return Results(study, tuple(results), tuple(unfinished), tasks, timings)
+
+
+def _read(folder: Path, run: PlannedRun) -> Result:
+    """Without genotypes."""
+    loaded = load_run(folder)
+    archive: Archive = loaded.archive._replace(genotype=())
+    return Result(
+        run.task, run.algorithm, run.seed, loaded.metrics, archive, loaded.reference_point, loaded.config, folder
+    )
+
+
+def _last_row(path: Path) -> tuple[int, float]:
+    """The iteration and the seconds of the last whole row of metrics.csv; cheap however long it is."""
+    with suppress(InputError, OSError, ValueError, IndexError):
+        size = check_regular(path).st_size
+        with path.open("rb") as file:
+            file.seek(max(0, size - 4096))
+            whole = file.read().decode(errors="replace").splitlines(keepends=True)
+        rows = [line for line in whole if line.endswith("\n") and line[0].isdigit()]
+        iteration, _, seconds = rows[-1].split(",")[:3]
+        return int(float(iteration)), float(seconds)
+    return 0, 0.0

@@ -1,0 +1,344 @@
+"""Studies are carried out: by processes, on this machine or a cluster, whatever dies on the way."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from moqd.errors import InputError
+from moqd.experiment.conduct import STUDY, Manner, Watcher, conduct, stored_study, write_study
+from moqd.experiment.job import Ending, Job, outcome_of, write_outcome
+from moqd.experiment.progress import Standing, counts_of, folder_of, results_of, seconds_left, standing_of, standings_of
+from moqd.experiment.study import PlannedRun, Variant, make_study
+from moqd.experiment.workers import LocalWorkers, RayWorkers, carry_out, places
+
+OFTEN = Manner(cores=1, checkpoint_minutes=0.0, timing=False)
+"""One core each, and a checkpoint after every chunk."""
+
+
+EARLY = range(30, 200)
+"""Iterations at which a run has saved something, and has much to do."""
+
+
+def study_of(seeds, iterations=600, name="tiny", **options):
+    small = {"num_cells": 8, "front_length": 4}
+    return make_study(
+        name,
+        tasks={"arm-2": {"num_joints": 3}},
+        algorithms={
+            "mome": Variant("mome", {"ga_batch": 8, **small, **options}),
+            "nsga2": Variant("nsga2", {"population": 8, **small}),
+        },
+        seeds=seeds,
+        iterations=iterations,
+        log_every=10,
+    )
+
+
+def archives_of(root, study):
+    return {
+        run.key: hashlib.sha256((folder_of(root, run) / "archive.safetensors").read_bytes()).hexdigest()
+        for run in study.runs
+    }
+
+
+def rows_of(root, run):
+    """Of metrics.csv, without seconds, which differ."""
+    lines = (folder_of(root, run) / "metrics.csv").read_text().splitlines()
+    return [[cell for i, cell in enumerate(line.split(",")) if i != 2] for line in lines]
+
+
+def log_of(root, run):
+    return (folder_of(root, run) / "log.txt").read_text()
+
+
+def process_of(root, run):
+    return int(re.findall(r"process (\d+) begins", log_of(root, run))[-1])
+
+
+def parent_of(process):
+    return int(re.search(r"PPid:\t(\d+)", Path(f"/proc/{process}/status").read_text())[1])
+
+
+class Seen(Watcher):
+    def __init__(self):
+        self.started, self.endings = [], {}
+
+    def on_start(self, run):
+        self.started.append(run.key)
+
+    def on_end(self, run, ending):
+        self.endings[run.key] = ending
+
+
+@contextmanager
+def meanwhile(act):
+    """Tries to act all the time, until it could."""
+    over = threading.Event()
+
+    def watch():
+        while not over.wait(0.02) and not act():
+            pass
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A study of 12 runs, made on this machine without any fault, by two workers of one core."""
+    root, study, seen = tmp_path_factory.mktemp("studies"), study_of(range(6)), Seen()
+    write_study(root, study)
+    assert conduct(study, root, LocalWorkers(2), OFTEN, seen)
+    assert set(seen.endings.values()) == {Ending.DONE}
+    return root, study
+
+
+def test_all_runs_are_done_and_are_not_done_again(whole):
+    root, study = whole
+    assert counts_of(standings_of(root, study)) == {"done": 12, "running": 0, "stopped": 0, "failed": 0, "waiting": 0}
+    before, seen = archives_of(root, study), Seen()
+    assert len(set(before.values())) == 12, "other seeds and algorithms, other archives"
+    assert conduct(study_of(range(4), name="another"), root, LocalWorkers(2), OFTEN, seen)
+    assert seen.started == [], "a study takes the runs of others"
+    assert archives_of(root, study) == before
+
+
+def test_results_are_read_without_genotypes(whole):
+    root, study = whole
+    results = results_of(root, study)
+    assert len(results.results) == 12
+    assert results.unfinished == ()
+    assert set(results.tasks) == {"arm-2"}
+    for result, run in zip(results.results, study.runs, strict=True):
+        assert (result.task, result.algorithm, result.seed) == (run.task, run.algorithm, run.seed)
+        assert result.archive.genotype == ()
+        assert result.archive.fitness.shape == (8, 4, 2)
+        assert result.metrics["iteration"][-1] == 600
+        assert result.config["machine"]["cores"] == 1
+        assert result.config["devices"] == ["cpu"]
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray leaves files open
+def test_a_cluster_that_loses_a_node_gives_the_same_bits(whole, tmp_path):
+    """Two nodes of one core; one is killed as soon as a run of it has saved something."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    local, study = whole
+    folder = write_study(tmp_path, study)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+
+    raylets = {node.all_processes["raylet"][0].process.pid: node for node in nodes}
+    killed = []
+
+    def kill():
+        """The node of a run that has saved something, once some other runs are done."""
+        standings = standings_of(tmp_path, study)
+        begun = [one.run for one in standings if one.state == "running" and one.iteration in EARLY]
+        if not begun or sum(one.state == "done" for one in standings) < 4:
+            return False
+        worker = parent_of(process_of(tmp_path, begun[0]))
+        cluster.remove_node(raylets[parent_of(worker)], allow_graceful=False)
+        killed.append(begun[0])
+        return True
+
+    try:
+        workers, seen = RayWorkers(cluster.address, cores=1, gpus=0, marker=folder / STUDY), Seen()
+        with meanwhile(kill):
+            assert conduct(study, tmp_path, workers, OFTEN, seen)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert killed, "no run was ever seen at work"
+    assert set(seen.endings.values()) == {Ending.DONE}
+    assert archives_of(tmp_path, study) == archives_of(local, study)
+    for run in study.runs:
+        assert rows_of(tmp_path, run) == rows_of(local, run)
+    assert re.search("goes on from iteration [1-9]", log_of(tmp_path, killed[0]))
+
+
+def test_a_run_that_fails_does_not_take_the_study_down(whole, tmp_path):
+    """Nor does one whose process is killed."""
+    local, study = whole[0], study_of([0])
+    write_study(tmp_path, study)
+    odd, shot = study.runs
+    in_the_way = folder_of(tmp_path, odd) / "something"
+    in_the_way.mkdir(parents=True)
+
+    def shoot():
+        """As soon as it has saved something."""
+        standing = standing_of(tmp_path, shot)
+        if standing.state != "running" or standing.iteration not in EARLY:
+            return False
+        os.kill(process_of(tmp_path, shot), signal.SIGKILL)
+        return True
+
+    seen = Seen()
+    with meanwhile(shoot):
+        assert conduct(study, tmp_path, LocalWorkers(2), OFTEN, seen)
+    assert seen.endings == {run.key: Ending.FAILED if run == odd else Ending.DONE for run in study.runs}
+    assert re.search("SIGKILL.*attempt 1 of 3", log_of(tmp_path, shot))
+    assert re.search("goes on from iteration [1-9]", log_of(tmp_path, shot))
+    standing = standing_of(tmp_path, odd)
+    assert standing.state == "failed"
+    assert "which is there already; give the name of a new folder" in standing.reason
+    (unfinished,) = results_of(tmp_path, study).unfinished
+    assert (unfinished.state, unfinished.reason) == ("failed", standing.reason)
+    in_the_way.rmdir()
+    again = Seen()
+    assert conduct(study, tmp_path, LocalWorkers(1), OFTEN, again)
+    assert again.endings == {odd.key: Ending.DONE}, "what failed is tried again, and nothing else"
+    expected = archives_of(local, whole[1])
+    assert archives_of(tmp_path, study).items() <= expected.items()
+
+
+def test_a_process_that_always_dies_is_given_up(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    job = Job(str(tmp_path / "runs" / "run"), study_of([0]).runs[0].settings, cores=1)
+    assert carry_out(job, lambda: False, {"PYTHONPATH": str(tmp_path)}) is Ending.FAILED
+    outcome = outcome_of(Path(job.folder))
+    assert outcome["state"] == "failed"
+    assert outcome["reason"] == "its process died 3 times, the last time with signal SIGKILL (perhaps out of memory)"
+
+
+FILE = """
+name = "mine"
+tasks = ["arm-2"]
+algorithms = ["mome"]
+seeds = 3
+iterations = 100000
+log_every = 10
+
+[algorithm.mome]
+ga_batch = 8
+num_cells = 8
+front_length = 4
+"""
+
+
+def test_a_study_that_is_killed_or_stopped_is_continued(tmp_path):
+    """From the command line: killed, stopped by Ctrl-C, looked at, and continued, with runs that would take minutes."""
+    file = tmp_path / "mine.toml"
+    file.write_text(FILE)
+
+    def moqd(*arguments):
+        command = [sys.executable, "-c", "import sys; from moqd.cli import main; sys.exit(main())", "study", *arguments]
+        return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def wait_for(holds):
+        end = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    def processes():
+        logs = (tmp_path / "studies" / "runs").glob("*/log.txt")
+        return [int(pid) for log in logs for pid in re.findall(r"process (\d+) begins", log.read_text())]
+
+    def alive():
+        return [pid for pid in processes() if Path(f"/proc/{pid}").exists()]
+
+    def standings():
+        return standings_of(tmp_path / "studies", stored_study(tmp_path / "studies" / "mine"))
+
+    def under_way():
+        return (tmp_path / "studies" / "mine" / STUDY).exists() and [
+            one for one in standings() if one.state == "running" and one.iteration >= 10
+        ]
+
+    study = moqd(str(file), "--jobs", "2", "--checkpoint-minutes", "0")
+    wait_for(under_way)
+    study.kill()
+    study.communicate()
+    wait_for(lambda: not alive())
+    assert not counts_of(standings())["running"]
+    study = moqd("studies/mine", "--jobs", "2", "--checkpoint-minutes", "0")
+    wait_for(lambda: len(alive()) == 2 and len(under_way()) == 2)
+    study.send_signal(signal.SIGINT)
+    printed, _ = study.communicate(timeout=60)
+    assert study.returncode == 130
+    assert "stopped. Everything is saved; continue with: moqd study studies/mine" in printed
+    assert not alive()
+    counts = counts_of(standings())
+    assert (counts["stopped"], counts["waiting"]) == (2, 1)
+    status = moqd("studies/mine", "--status")
+    printed, _ = status.communicate(timeout=60)
+    assert status.returncode == 0
+    assert "1 task x 1 algorithm x 3 seeds = 3 runs" in printed
+    assert "2 stopped, 1 waiting" in printed
+    assert "nothing is running; left: about" in printed
+
+
+def planned(task, algorithm, seed=0, iterations=100):
+    return PlannedRun(task, algorithm, seed, {"algorithm": {"name": algorithm}, "iterations": iterations})
+
+
+def test_the_time_left_is_taken_from_what_is_most_alike():
+    done = [Standing(planned("a", "x"), "done", 100, 200.0), Standing(planned("a", "y"), "done", 100, 50.0)]
+    assert seconds_left([Standing(planned("a", "x"), "waiting")], 1) is None
+    assert seconds_left([*done, Standing(planned("a", "x", 1), "waiting")], 1) == 200
+    # The same algorithm on another task; then anything at all, the mean of 2 s and 0.5 s per iteration.
+    assert seconds_left([*done, Standing(planned("b", "y"), "waiting")], 1) == 50
+    assert seconds_left([*done, Standing(planned("b", "z"), "waiting")], 1) == 125
+    # Half done: 1 s per iteration so far, and 2 s in the other run of its kind, so 1.5 s for 50 iterations.
+    half = Standing(planned("a", "x", 1), "running", 50, 50.0)
+    assert seconds_left([*done, half], 1) == 75
+    # Four of 200 s for two workers; but never less than the longest.
+    waiting = [Standing(planned("a", "x", seed), "waiting") for seed in range(1, 5)]
+    assert seconds_left([*done, *waiting], 2) == 400
+    assert seconds_left([*done, *waiting], 100) == 200
+    assert seconds_left([*done, Standing(planned("a", "x", 1), "failed")], 1) == 0
+
+
+def test_gpus_are_shared_evenly():
+    assert places(2, []) == [{}, {}]
+    assert places(2, ["0", "3"]) == [{"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "3"}]
+    half = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.45"}
+    assert places(2, ["0"]) == [{"CUDA_VISIBLE_DEVICES": "0", **half}] * 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runs": []},
+        {"runs": 3},
+        {"tasks": ["hopper-2"]},
+        {"reference": "other"},
+        {"runs": [{"task": "../../x", "algorithm": "mome", "seed": 0, "settings": {"task": {"name": "../../x"}}}]},
+    ],
+)
+def test_a_stored_study_is_checked(change, tmp_path):
+    study = study_of([0])
+    folder = write_study(tmp_path, study)
+    assert stored_study(folder) == study
+    content = json.loads((folder / STUDY).read_text())
+    (folder / STUDY).write_text(json.dumps(content | change))
+    with pytest.raises(InputError, match="is damaged"):
+        stored_study(folder)
+
+
+def test_a_damaged_outcome_is_a_failure(tmp_path):
+    run = study_of([0]).runs[0]
+    folder = folder_of(tmp_path, run)
+    folder.mkdir(parents=True)
+    assert standing_of(tmp_path, run).state == "waiting"
+    write_outcome(folder, "failed", "why")
+    assert standing_of(tmp_path, run)[1:] == ("failed", 0, 0.0, "why")
+    (folder / "outcome.json").write_text("{")
+    assert standing_of(tmp_path, run).state == "failed"
