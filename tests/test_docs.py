@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from moqd.experiment.study_file import read_study
+
 ROOT = Path(__file__).parent.parent
 PAGES = [
     page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "import moqd" in page.read_text()
@@ -23,6 +25,15 @@ def run_in(folder: Path, code: str) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_run(page, tmp_path):
     run_in(tmp_path, "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)))
+
+
+def test_the_study_of_the_guide_is_one(tmp_path):
+    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "studies.md").read_text(), re.DOTALL)
+    file = tmp_path / "study.toml"
+    file.write_text(example)
+    study = read_study(file)
+    assert (study.name, study.reference, len(study.runs)) == ("gradient-steps", "mome-p2c", 2 * 3 * 6)
+    assert {run.settings["algorithm"].get("pg_steps") for run in study.runs} == {100, 200, None}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
