@@ -17,7 +17,7 @@ from moqd.errors import InputError, unknown_name
 from moqd.experiment.conduct import STUDY, Manner, conduct, stored_study, write_study
 from moqd.experiment.control import Control, signals
 from moqd.experiment.progress import RUNS, counts_of, results_of, standings_of
-from moqd.experiment.study import STUDIES, Study, named_study
+from moqd.experiment.study import STUDIES, Study, named_study, with_seeds
 from moqd.experiment.study_display import StudyDisplay, overview, show_status
 from moqd.experiment.study_file import read_study
 from moqd.experiment.workers import LocalWorkers, RayWorkers, Workers, gpus_here
@@ -109,11 +109,11 @@ def study(arguments: Sequence[str], out: Console) -> int:
             out.print(f"stopped. Everything is saved; {again}", highlight=False, soft_wrap=True)
             return exit_code()
     write_report_of(folder, out)
-    failed = counts_of(standings_of(root, plan))["failed"]
-    if failed:
+    missing = len(plan.runs) - counts_of(standings_of(root, plan))["done"]
+    if missing:
         out.print(
-            f"[red]{failed} of {len(plan.runs)} runs failed[/]: moqd study {escape(shlex.quote(str(folder)))} --status "
-            "says why; start the study again to try them again.",
+            f"[red]{missing} of {len(plan.runs)} runs are not done[/]: moqd study {escape(shlex.quote(str(folder)))} "
+            "--status says why; start the study again to try them again.",
             highlight=False,
             soft_wrap=True,
         )
@@ -163,26 +163,35 @@ def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:
     if options.study in STUDIES:
         stored = options.out / options.study
         if selected or not is_study(stored):
-            return options.out, named_study(options.study, **selected)
+            return options.out, _noted(named_study(options.study, **selected), options, out)
         plan = stored_study(stored)
         if not options.status and plan.runs != named_study(options.study).runs:
             out.print(f"continuing it as it was started: {overview(plan)}", highlight=False)
         return options.out, plan
     if is_study(given):
         if selected:
-            flag = f"--{next(iter(selected))}"
+            flag = f"--{next(iter(selected)).replace('_', '-')}"
             raise InputError(f"{flag} does not go with the folder of a study, which says it; leave it out.")
         given = given if given.name not in ("", "..") else given.resolve()
         return given.parent, stored_study(given)
     if given.suffix not in (".toml", ".json") and not given.exists():
         raise unknown_name("study", options.study, STUDIES)
+    seeds = selected.pop("seeds", None)
     if selected:
-        flag = f"--{next(iter(selected))}"
+        flag = f"--{next(iter(selected)).replace('_', '-')}"
         raise InputError(f"{flag} does not go with the file of a study, which says it; change it there.")
     plan = read_study(given)
     if plan.name == RUNS:
         raise InputError(f"a study cannot be named {RUNS!r}, as the folder of runs is; give it another name.")
-    return options.out, plan
+    return options.out, _noted(plan if seeds is None else with_seeds(plan, seeds), options, out)
+
+
+def _noted(plan: Study, options: StudyOptions, out: Console) -> Study:
+    """Says where a study of this name was started with other runs; these are kept, but no longer part of it."""
+    stored = options.out / plan.name
+    if not options.status and is_study(stored) and (before := stored_study(stored)).runs != plan.runs:
+        out.print(f"[yellow]note:[/] {escape(plan.name)} was {overview(before)} before; its report changes with it")
+    return plan
 
 
 def _first_seeds(number: int) -> range:

@@ -28,7 +28,11 @@ class MissingFileError(InputError):
 
 
 class BusyError(InputError):
-    """Another process is at work there."""
+    """Another process is at work there; if `elsewhere`, on another machine, it may turn out to be gone."""
+
+    def __init__(self, message: str, *, elsewhere: bool = False) -> None:
+        super().__init__(message)
+        self.elsewhere = elsewhere
 
 
 class EvaluationError(RuntimeError):
@@ -49,6 +53,13 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, of: str = "") ->
     near = get_close_matches(str(name), known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
     return InputError(f"unknown {kind} {name!r}{' of ' if of else ''}{of}; {hint}")
+
+
+def one_line(text: str) -> str:
+    """The text of a length to be read, and without anything that a terminal would obey."""
+    if len(text) > 500:
+        text = f"{text[:240]} ... {text[-240:]}"
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def to_resume(folder: Path) -> str:

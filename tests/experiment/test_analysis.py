@@ -181,8 +181,9 @@ def test_comparisons_agree_with_scipy_and_statsmodels(rng):
         assert (row["p"], row["p_adjusted"]) == pytest.approx((test.pvalue, p_adjusted))
         assert (row["outcome"] == "tie") == (not significant)
     assert [row["outcome"] for row in rows] == ["tie", "win", "loss", "win"]
-    # 3 of 12 can be chosen in 220 ways.
-    assert rows[3]["smallest_p"] == pytest.approx(2 / 220 * 4)
+    # 3 of 12 can be chosen in 220 ways; the other tests, of more seeds, can be smaller, so this is the last of them.
+    assert rows[3]["smallest_p"] == pytest.approx(2 / 220)
+    assert all(row["p_adjusted"] >= row["smallest_p"] for row in rows)
 
 
 @pytest.mark.parametrize(("number", "outcome", "smallest"), [(5, "tie", 2 / 252 * 7), (6, "win", 2 / 924 * 7)])

@@ -1,9 +1,11 @@
 """Studies are carried out: by processes, on this machine or a cluster, whatever dies on the way."""
 
+import _thread
 import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,10 +18,11 @@ import pytest
 
 from moqd.errors import InputError
 from moqd.experiment.conduct import STUDY, Manner, Watcher, conduct, stored_study, write_study
-from moqd.experiment.job import Ending, Job, outcome_of, write_outcome
+from moqd.experiment.job import PATIENCE, Ending, Job, main, note_failure, outcome_of, write_outcome
+from moqd.experiment.lock import RunLock, process_start
 from moqd.experiment.progress import Standing, counts_of, folder_of, results_of, seconds_left, standing_of, standings_of
 from moqd.experiment.study import PlannedRun, Variant, make_study
-from moqd.experiment.workers import LocalWorkers, RayWorkers, carry_out, places
+from moqd.experiment.workers import LocalWorkers, RayWorkers, _on_a_node, carry_out, places
 
 OFTEN = Manner(cores=1, checkpoint_minutes=0.0, timing=False)
 """One core each, and a checkpoint after every chunk."""
@@ -242,7 +245,7 @@ def test_a_study_that_is_killed_or_stopped_is_continued(tmp_path):
         return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def wait_for(holds):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not holds():
             assert time.monotonic() < end
             time.sleep(0.1)
@@ -252,7 +255,7 @@ def test_a_study_that_is_killed_or_stopped_is_continued(tmp_path):
         return [int(pid) for log in logs for pid in re.findall(r"process (\d+) begins", log.read_text())]
 
     def alive():
-        return [pid for pid in processes() if Path(f"/proc/{pid}").exists()]
+        return [pid for pid in processes() if process_start(pid) is not None]
 
     def standings():
         return standings_of(tmp_path / "studies", stored_study(tmp_path / "studies" / "mine"))
@@ -271,14 +274,14 @@ def test_a_study_that_is_killed_or_stopped_is_continued(tmp_path):
     study = moqd("studies/mine", "--jobs", "2", "--checkpoint-minutes", "0")
     wait_for(lambda: len(alive()) == 2 and len(under_way()) == 2)
     study.send_signal(signal.SIGINT)
-    printed, _ = study.communicate(timeout=60)
+    printed, _ = study.communicate(timeout=300)
     assert study.returncode == 130
     assert "stopped. Everything is saved; continue with: moqd study studies/mine" in printed
     assert not alive()
     counts = counts_of(standings())
     assert (counts["stopped"], counts["waiting"]) == (2, 1)
     status = moqd("studies/mine", "--status")
-    printed, _ = status.communicate(timeout=60)
+    printed, _ = status.communicate(timeout=300)
     assert status.returncode == 0
     assert "1 task x 1 algorithm x 3 seeds = 3 runs" in printed
     assert "2 stopped, 1 waiting" in printed
@@ -342,3 +345,140 @@ def test_a_damaged_outcome_is_a_failure(tmp_path):
     assert standing_of(tmp_path, run)[1:] == ("failed", 0, 0.0, "why")
     (folder / "outcome.json").write_text("{")
     assert standing_of(tmp_path, run).state == "failed"
+
+
+def finished(source, run, root):
+    """A copy of a run that is done."""
+    shutil.copytree(folder_of(source, run), folder_of(root, run))
+    return folder_of(root, run)
+
+
+@pytest.mark.parametrize("harm", ["extended", "another", "cut", "gone", "flipped"])
+def test_what_is_done_is_looked_at(whole, tmp_path, harm):
+    """A run that is not what was planned, or damaged, is in no number, and the study makes it again."""
+    local, study = whole[0], study_of([0])
+    run, other = study.runs
+    folder = finished(local, run, tmp_path)
+    finished(local, other, tmp_path)
+    assert len(results_of(tmp_path, study).results) == 2
+    config = json.loads((folder / "config.json").read_text())
+    table, archive = folder / "metrics.csv", folder / "archive.safetensors"
+    if harm == "extended":
+        (folder / "config.json").write_text(json.dumps(config | {"iterations": 700}))
+    elif harm == "another":
+        shutil.rmtree(folder)
+        shutil.copytree(folder_of(local, other), folder)
+    elif harm == "cut":
+        table.write_text("".join(table.read_text().splitlines(keepends=True)[:3]))
+    elif harm == "gone":
+        archive.unlink()
+    else:
+        archive.write_bytes(archive.read_bytes()[:-1] + b"x")
+    results = results_of(tmp_path, study)
+    assert [result.algorithm for result in results.results] == ["nsga2"]
+    (unfinished,) = results.unfinished
+    assert (unfinished.task, unfinished.algorithm, unfinished.seed) == ("arm-2", "mome", 0)
+    assert standing_of(tmp_path, run).state == "stopped", "so it is made again"
+
+
+def test_what_cannot_be_read_is_a_failure(tmp_path):
+    study = study_of([0])
+    run = study.runs[0]
+    folder = folder_of(tmp_path, run)
+    folder.mkdir(parents=True)
+    (folder / ".lock").symlink_to(tmp_path)
+    standing = standing_of(tmp_path, run)
+    assert standing.state == "failed"
+    assert "not a folder but a link" in standing.reason
+    (folder / ".lock").unlink()
+    (folder / "metrics.csv").write_text("iteration,evaluations,seconds\n1e999,1,nan\n")
+    assert standing_of(tmp_path, run) == Standing(run, "waiting", 0, 0.0)
+
+
+def test_a_job_is_not_logged_through_a_link(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("mine")
+    job = Job(str(tmp_path / "run"), study_of([0]).runs[0].settings, cores=1)
+    Path(job.folder).mkdir()
+    (Path(job.folder) / "log.txt").symlink_to(elsewhere)
+    workers = LocalWorkers(1)
+    workers.submit("it", job)
+    assert workers.ended(60) == [("it", Ending.FAILED)]
+    assert elsewhere.read_text() == "mine"
+
+
+def test_failing_to_time_a_run_does_not_undo_it(tmp_path):
+    settings = study_of([0]).runs[0].settings
+    for timing, state in ((True, "done"), (False, "done")):
+        write_outcome(tmp_path, "done", "")
+        note_failure(Job(str(tmp_path), settings, cores=1, timing=timing), "why")
+        assert outcome_of(tmp_path)["state"] == state
+    write_outcome(tmp_path, "failed", "before")
+    note_failure(Job(str(tmp_path), settings, cores=1, timing=True), "why")
+    assert outcome_of(tmp_path)["reason"] == "before"
+    note_failure(Job(str(tmp_path), settings, cores=1), "why")
+    assert outcome_of(tmp_path)["reason"] == "why"
+
+
+def test_a_ray_task_that_is_cancelled_waits_until_its_run_has_saved(monkeypatch, tmp_path):
+    """Ray raises KeyboardInterrupt in the main thread; here this process does, twice."""
+
+    def saves_slowly(job, should_stop, environment):
+        _thread.interrupt_main()
+        while not should_stop():
+            time.sleep(0.01)
+        _thread.interrupt_main()
+        time.sleep(1)
+        (tmp_path / "saved").touch()
+        return Ending.STOPPED
+
+    monkeypatch.setattr("moqd.experiment.workers.carry_out", saves_slowly)
+    job = Job(str(tmp_path), {}, cores=1).__dict__
+    assert _on_a_node(job, str(tmp_path), {}) == (Ending.STOPPED, "")
+    assert (tmp_path / "saved").exists()
+
+
+def test_a_folder_that_is_not_shared_is_said(tmp_path):
+    ending, reason = _on_a_node(Job(str(tmp_path), {}, cores=1).__dict__, str(tmp_path / "not there"), {})
+    assert ending == Ending.FAILED
+    assert "put the study on storage that all machines of the cluster share (--out)" in reason
+
+
+def test_an_error_of_the_display_does_not_leave_workers_behind(tmp_path):
+    class Broken(Watcher):
+        def on_look(self):
+            raise OSError("stale file handle")
+
+    class Told:
+        stopped = False
+
+        def submit(self, name, job):
+            pass
+
+        def ended(self, seconds):
+            return []
+
+        def stop(self):
+            self.stopped = True
+
+        def kill(self):
+            pass
+
+    told = Told()
+    with pytest.raises(OSError, match="stale"):
+        conduct(study_of([0]), tmp_path, told, OFTEN, Broken())
+    assert told.stopped
+
+
+def test_a_run_that_another_process_is_at_is_left_to_it(tmp_path, monkeypatch):
+    """Here: not for long, since a process of this machine that is there is there."""
+    monkeypatch.setitem(PATIENCE, False, 0.0)
+    run = study_of([0]).runs[0]
+    folder = folder_of(tmp_path, run)
+    folder.mkdir(parents=True)
+    orders = tmp_path / "orders"
+    orders.write_text(Job(str(folder), run.settings, cores=2).to_json() + "\n")
+    monkeypatch.setattr("moqd.experiment.job._obey", lambda *_: None)
+    with RunLock(folder), orders.open() as lines:
+        assert main(lines) is Ending.BUSY
+    assert standing_of(tmp_path, run).state == "waiting"

@@ -145,6 +145,7 @@ def _timing(algorithm: str, study: Study, place: int) -> dict:
         "iterations": 5,
         "devices": ["cpu", "cpu"],
         "cores": 2,
+        "processor": "Made by hand",
         "seconds": {part: [size * value * (1 + 0.01 * i) for i in range(5)] for part, value in seconds.items()},
         "parameters": {"policy": 5126, "actors": 5200 * size, "critics": 146_000 * size},
     }

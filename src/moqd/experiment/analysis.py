@@ -174,16 +174,14 @@ def _family(own: Sample, others: Mapping[str, Sample]) -> Iterator[Row]:
     would find a significance that so few seeds cannot have.
     """
     tested = [label for label, sample in others.items() if len(own) and len(sample)]
-    sizes = {label: (len(own), len(others[label])) for label in tested}
-    p_values = np.array(
-        [max(mann_whitney(own, others[label]), smallest_adjusted_p(*sizes[label], 1)) for label in tested]
-    )
-    adjusted = dict(zip(tested, zip(p_values.tolist(), holm_bonferroni(p_values).tolist(), strict=True), strict=True))
+    least = np.array([smallest_adjusted_p(len(own), len(others[label]), 1) for label in tested])
+    p_values = np.maximum(least, [mann_whitney(own, others[label]) for label in tested])
+    columns = (p_values, holm_bonferroni(p_values), holm_bonferroni(least))
+    found = dict(zip(tested, zip(*(column.tolist() for column in columns), strict=True), strict=True))
     for label, sample in others.items():
         row = NOT_TESTED
-        if label in adjusted:
-            effect, (p, p_adjusted) = effect_size(own, sample), adjusted[label]
-            smallest = smallest_adjusted_p(len(own), len(sample), len(tested))
+        if label in found:
+            effect, (p, p_adjusted, smallest) = effect_size(own, sample), found[label]
             row = (effect, p, p_adjusted, smallest, _outcome(effect, p_adjusted))
         yield label, len(own), len(sample), *row
 

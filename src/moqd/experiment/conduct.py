@@ -3,18 +3,19 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from moqd.algorithms import ALGORITHMS
 from moqd.errors import InputError, StorageError
 from moqd.experiment.job import Ending, Job
-from moqd.experiment.progress import RUNS, Standing, folder_of, standing_of
-from moqd.experiment.run import OUTCOME
+from moqd.experiment.progress import RUNS, folder_of, forget_outcome, standing_of
 from moqd.experiment.study import PlannedRun, Study
-from moqd.experiment.timing import TIMING
+from moqd.experiment.timing import TIMING, read_timing
 from moqd.experiment.workers import Workers
 from moqd.files import FORMAT, own_folder, read_json, write_json
+from moqd.options import is_count, overridden
 from moqd.tasks import TASKS
 
 STUDY = "study.json"
@@ -37,6 +38,9 @@ class Watcher:
 
     def on_timing(self, run: PlannedRun) -> None:
         """Before the parts of its algorithm are timed."""
+
+    def on_timed(self, run: PlannedRun, ending: Ending) -> None:
+        """When that has ended."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ def stored_study(folder: Path) -> Study:
         runs = tuple(_stored_run(run) for run in content["runs"])
         tasks, algorithms = tuple(content["tasks"]), tuple(content["algorithms"])
         study = Study(folder.name, tasks, algorithms, tuple(content["seeds"]), content["reference"], runs)
-        consistent = {run.task for run in runs} == set(tasks) and {run.algorithm for run in runs} == set(algorithms)
+        grid = {(run.task, run.algorithm, run.seed) for run in runs}
+        consistent = grid == set(product(tasks, algorithms, study.seeds)) and len(grid) == len(runs)
         if not runs or not consistent or study.reference not in algorithms:
             raise ValueError("its runs are not those of its tasks and algorithms")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -96,13 +101,18 @@ def _stored_run(run: Mapping[str, Any]) -> PlannedRun:
     settings = run["settings"]
     if not isinstance(settings, dict) or settings["task"]["name"] != run["task"] or run["task"] not in TASKS:
         raise ValueError(f"unknown task {run['task']!r}")
-    if settings["algorithm"]["name"] not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {settings['algorithm']['name']!r}")
+    options = dict(settings["algorithm"])
+    name = options.pop("name")
+    if name not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {name!r}")
+    overridden(ALGORITHMS[name].config, options, f"algorithm {name!r}")
     for name, least in (("iterations", 0), ("seed", 0), ("log_every", 1)):
-        if type(settings[name]) is not int or settings[name] < least:
+        if not is_count(settings[name], least):
             raise ValueError(f"{name} is {settings[name]!r}")
     if settings["seed"] != run["seed"]:
         raise ValueError("a seed that is not that of its settings")
+    if settings["snapshot_every"] is not None and not is_count(settings["snapshot_every"]):
+        raise ValueError(f"snapshot_every is {settings['snapshot_every']!r}")
     return PlannedRun(str(run["task"]), str(run["algorithm"]), int(run["seed"]), settings)
 
 
@@ -117,12 +127,17 @@ def conduct(
     """Makes all runs of the study that are not done; whether it was done to the end, that is, not asked to stop."""
     waiting = [run for run in study.runs if standing_of(root, run).state != "done"]
     for run in waiting:
-        _forget_failure(root, run)
-    if _all_of(waiting, False, root, workers, manner, watcher, stopping) and manner.timing:
-        timed = [run for run in _to_time(study) if _needs_timing(root, run)]
-        for run in timed:  # one after the other, so that they do not disturb each other
+        forget_outcome(folder_of(root, run))
+    try:
+        _all_of(waiting, False, root, workers, manner, watcher, stopping)
+        for run in _to_time(study, root) if manner.timing else ():
+            if stopping():  # one after the other, so that they do not disturb each other
+                break
             watcher.on_timing(run)
             _all_of([run], True, root, workers, manner, watcher, stopping)
+    except BaseException:
+        workers.stop()  # or they would go on without anybody to tell them
+        raise
     return not stopping()
 
 
@@ -134,8 +149,8 @@ def _all_of(
     manner: Manner,
     watcher: Watcher,
     stopping: Callable[[], bool],
-) -> bool:
-    """Whether all have ended, in whatever way, and nobody asked to stop."""
+) -> None:
+    """Until all have ended, in whatever way."""
     under_way = {run.key: run for run in runs}
     for run in runs:
         workers.submit(run.key, _job(root, run, manner, timing))
@@ -151,10 +166,8 @@ def _all_of(
                 workers.submit(key, _job(root, run, manner, timing))
                 continue
             del under_way[key]
-            if not timing:
-                watcher.on_end(run, ending)
+            (watcher.on_timed if timing else watcher.on_end)(run, ending)
         watcher.on_look()
-    return not told
 
 
 def _job(root: Path, run: PlannedRun, manner: Manner, timing: bool) -> Job:
@@ -162,20 +175,18 @@ def _job(root: Path, run: PlannedRun, manner: Manner, timing: bool) -> Job:
     return Job(folder, run.settings, manner.cores, manner.checkpoint_minutes, timing)
 
 
-def _forget_failure(root: Path, run: PlannedRun) -> None:
-    (folder_of(root, run) / OUTCOME).unlink(missing_ok=True)
-
-
-def _to_time(study: Study) -> list[PlannedRun]:
-    """The first seed of each algorithm that is timed, on each task."""
-    first: dict[tuple[str, str], PlannedRun] = {}
+def _to_time(study: Study, root: Path) -> list[PlannedRun]:
+    """Of each algorithm that is timed, on each task, the first seed that is done; unless one was timed already."""
+    done: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in study.runs:
-        if run.settings["algorithm"]["name"] in TIMED:
-            first.setdefault((run.task, run.algorithm), run)
-    return list(first.values())
+        if run.settings["algorithm"]["name"] in TIMED and standing_of(root, run).state == "done":
+            done.setdefault((run.task, run.algorithm), []).append(run)
+    return [runs[0] for runs in done.values() if not any(_is_timed(folder_of(root, run)) for run in runs)]
 
 
-def _needs_timing(root: Path, run: PlannedRun) -> bool:
-    folder = folder_of(root, run)
-    standing: Standing = standing_of(root, run)
-    return standing.state == "done" and not (folder / TIMING).exists()
+def _is_timed(folder: Path) -> bool:
+    try:
+        read_timing(folder / TIMING)
+    except InputError:
+        return False
+    return True

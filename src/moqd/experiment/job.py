@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -38,8 +39,8 @@ from moqd.experiment.timing import TIMING, time_parts, write_timing
 from moqd.files import FORMAT, own_folder, read_json, write_json
 from moqd.tasks import make_task
 
-PATIENCE = STALE + 30
-"""Seconds to wait for a run that another process holds: so long it may take until one that is gone is known to be."""
+PATIENCE = {False: 10.0, True: STALE + 30}
+"""Seconds to wait for a run that another process holds, here or elsewhere: until it would be known that it is gone."""
 
 
 class Ending(IntEnum):
@@ -100,7 +101,7 @@ def stamped(text: str) -> str:
 def main(lines: TextIO) -> Ending:
     """Does the job in the first line."""
     job, control = Job(**json.loads(lines.readline())), Control()
-    threading.Thread(target=_obey, args=(lines, control), daemon=True, name="moqd-orders").start()
+    threading.Thread(target=_obey, args=(lines, job, control), daemon=True, name="moqd-orders").start()
     folder = Path(job.folder)
     try:
         return _do(job, folder, control)
@@ -116,15 +117,16 @@ def main(lines: TextIO) -> Ending:
         traceback.print_exc()
         reason = f"{type(error).__name__}: {error}"
     say(reason)
-    if not job.timing:
-        write_outcome(folder, "failed", reason)
+    note_failure(job, reason)
     return Ending.FAILED
 
 
-def _obey(lines: TextIO, control: Control) -> None:
+def _obey(lines: TextIO, job: Job, control: Control) -> None:
     for line in lines:
         if line.strip() == "stop":
             control.stop()
+            if job.timing:  # there is nothing to save
+                break
     os._exit(Ending.STOPPED)
 
 
@@ -143,7 +145,7 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
 
     def once() -> None:
         if (folder / CONFIG).exists():
-            _check_same(folder, settings)
+            check_same(folder, settings)
             resume(folder, callbacks=[Log()], control=control)
             return
         run(
@@ -159,21 +161,25 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
             control=control,
         )
 
-    end = time.monotonic() + PATIENCE
+    begin = time.monotonic()
     while True:
+        begun = (folder / CONFIG).exists()
         try:
             once()
             break
-        except BusyError:
-            if control.stopping or time.monotonic() > end:
+        except BusyError as error:
+            if control.stopping or time.monotonic() - begin > PATIENCE[error.elsewhere]:
                 raise
             time.sleep(1)
+        except InputError:
+            if begun or not (folder / CONFIG).exists():  # else another process began it at the same time
+                raise
     write_outcome(folder, "done", "")
     say("done")
     return Ending.DONE
 
 
-def _check_same(folder: Path, settings: Mapping[str, Any]) -> None:
+def check_same(folder: Path, settings: Mapping[str, Any]) -> None:
     """The folder's name says that it is the same run; this sees whether that is true."""
     config = read_config(folder)
     recorded = {**config, "task": config["task"]["options"]}
@@ -185,6 +191,14 @@ def _check_same(folder: Path, settings: Mapping[str, Any]) -> None:
 def write_outcome(folder: Path, state: str, reason: str) -> None:
     """What came of a run: `done`, or `failed` with the reason."""
     write_json(own_folder(folder) / OUTCOME, {"format": FORMAT, "state": state, "reason": reason})
+
+
+def note_failure(job: Job, reason: str) -> None:
+    """Says in the run's folder why it failed, if that can be written; one that is done stays done."""
+    if job.timing or outcome_of(Path(job.folder)).get("state") == "done":
+        return
+    with suppress(StorageError, InputError, OSError):
+        write_outcome(Path(job.folder), "failed", reason)
 
 
 def outcome_of(folder: Path) -> Mapping[str, Any]:

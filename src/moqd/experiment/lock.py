@@ -64,7 +64,7 @@ class RunLock:
     def _acquire(self) -> int:
         number = self._highest()
         if number and (holder := self._holder(number)) is not None:
-            raise BusyError(holder)
+            raise holder
         mine = self._folder / f".{os.getpid()}.{threading.get_ident()}.new"
         try:
             write_new(mine, json.dumps(self._me).encode())
@@ -87,7 +87,7 @@ class RunLock:
     def _just_taken(self) -> str:
         return f"{str(self._run)!r} was just taken by another process; it is the one that goes on."
 
-    def _holder(self, number: int) -> str | None:
+    def _holder(self, number: int) -> BusyError | None:
         """Why the lock cannot be taken over; None if it can."""
         path = self._path(number)
         try:
@@ -102,13 +102,14 @@ class RunLock:
         if lock.get("machine") == self._me["machine"] and isinstance(lock.get("pid"), int):
             if lock.get("process_start") != process_start(lock["pid"]):
                 return None
-            return f"{str(self._run)!r} is being written by {who}; wait until it is done, or stop it first."
+            return BusyError(f"{str(self._run)!r} is being written by {who}; wait until it is done, or stop it first.")
         age = self._age(path)
         if abs(age) > STALE:  # in the future: a clock was wrong
             return None
-        return (
+        return BusyError(
             f"{str(self._run)!r} is being written by {who}, which gave a sign of life {age:.0f} s ago; if it is gone, "
-            f"try again in {STALE - age:.0f} s."
+            f"try again in {STALE - age:.0f} s.",
+            elsewhere=True,
         )
 
     def _age(self, path: Path) -> float:
@@ -146,9 +147,10 @@ def is_held(run_folder: Path) -> bool:
         return False
     lock = RunLock(run_folder)
     number = lock._highest()
-    with suppress(StorageError):  # we may only read; then what the lock says must do
+    try:
         return bool(number) and lock._holder(number) is not None
-    return True
+    except StorageError:  # we may only read, so this machine's clock must do
+        return abs(time.time() - lock._path(number).stat().st_mtime) < STALE
 
 
 def _make(path: Path, content: Path) -> None:

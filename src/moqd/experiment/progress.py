@@ -1,5 +1,6 @@
 """How far a study is, as its files say: so anyone who can read them can tell, on any machine."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -8,11 +9,12 @@ from statistics import fmean
 from typing import NamedTuple
 
 from moqd.archive import Archive
-from moqd.errors import InputError
-from moqd.experiment.job import outcome_of
+from moqd.errors import InputError, StorageError
+from moqd.experiment.job import check_same, outcome_of
 from moqd.experiment.lock import is_held
 from moqd.experiment.results import Result, Results, Unfinished
-from moqd.experiment.store import CONFIG, METRICS, load_run
+from moqd.experiment.run import OUTCOME
+from moqd.experiment.store import ARCHIVE, CONFIG, METRICS, load_run
 from moqd.experiment.study import PlannedRun, Study
 from moqd.experiment.timing import TIMING, read_timing
 from moqd.files import check_regular
@@ -45,13 +47,20 @@ def folder_of(root: Path, run: PlannedRun) -> Path:
 
 
 def standing_of(root: Path, run: PlannedRun) -> Standing:
-    """As its files say."""
-    folder = folder_of(root, run)
+    """As its files say; what cannot be read is a failure."""
+    try:
+        return _standing(folder_of(root, run), run)
+    except (OSError, InputError, StorageError) as error:
+        return Standing(run, "failed", reason=str(error))
+
+
+def _standing(folder: Path, run: PlannedRun) -> Standing:
     if not folder.is_dir():
         return Standing(run, "waiting")
     outcome = outcome_of(folder)
     reached = _last_row(folder / METRICS)
-    if outcome.get("state") == "done":
+    whole = reached[0] == run.settings["iterations"] and (folder / ARCHIVE).is_file() and (folder / CONFIG).is_file()
+    if outcome.get("state") == "done" and whole:
         return Standing(run, "done", *reached)
     if is_held(folder):
         return Standing(run, "running", *reached)
@@ -98,6 +107,7 @@ def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: N
             try:
                 results.append(_read(folder, run))
             except InputError as error:
+                forget_outcome(folder)  # so that it is made anew when the study is started again
                 unfinished.append(Unfinished(run.task, run.algorithm, run.seed, "failed", str(error)))
         else:
             how_far = f"at iteration {standing.iteration} of {standing.iterations}" if standing.iteration else ""
@@ -111,8 +121,14 @@ def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: N
 
 
 def _read(folder: Path, run: PlannedRun) -> Result:
-    """Without genotypes."""
+    """Without genotypes; raises where the folder does not hold this run, to its end."""
+    check_same(folder, run.settings)
     loaded = load_run(folder)
+    if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.settings["iterations"]:
+        raise InputError(f"{str(folder / METRICS)!r} is damaged: it does not reach the run's last iteration.")
+    for name in ("versions", "machine"):
+        if not isinstance(loaded.config.get(name), dict):
+            raise InputError(f"{str(folder / CONFIG)!r} is damaged: it does not say the {name}.")
     archive: Archive = loaded.archive._replace(genotype=())
     return Result(
         run.task, run.algorithm, run.seed, loaded.metrics, archive, loaded.reference_point, loaded.config, folder
@@ -127,6 +143,13 @@ def _last_row(path: Path) -> tuple[int, float]:
             file.seek(max(0, size - 4096))
             whole = file.read().decode(errors="replace").splitlines(keepends=True)
         rows = [line for line in whole if line.endswith("\n") and line[0].isdigit()]
-        iteration, _, seconds = rows[-1].split(",")[:3]
-        return int(float(iteration)), float(seconds)
+        iteration, _, seconds = map(float, rows[-1].split(",")[:3])
+        if math.isfinite(iteration) and math.isfinite(seconds):
+            return int(iteration), seconds
     return 0, 0.0
+
+
+def forget_outcome(folder: Path) -> None:
+    """So that a run is not taken for done or failed any more."""
+    with suppress(OSError):  # it may be another user's
+        (folder / OUTCOME).unlink(missing_ok=True)

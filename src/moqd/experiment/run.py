@@ -468,11 +468,11 @@ def _surroundings() -> dict[str, Any]:
         },
         "xla_flags": sorted(os.environ.get("XLA_FLAGS", "").split()),
         "devices": [device.device_kind for device in jax.local_devices()],
-        "machine": {"processor": _processor(), "cores": num_cores()},
+        "machine": {"processor": processor(), "cores": num_cores()},
     }
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -1,4 +1,4 @@
-"""A study: tasks x algorithms x seeds under one preset. Here is what it consists of; `studies.py` carries it out.
+"""A study: tasks x algorithms x seeds under one preset. Here is what it consists of; `conduct.py` carries it out.
 
 A run is known by a hash of its settings, so that studies which need the same run share it.
 """
@@ -18,6 +18,8 @@ from moqd.tasks import TASKS, make_task
 DEFAULT_ITERATIONS = 1000
 """Where no preset says."""
 MOST_SEED = 2**32 - 1
+MOST_RUNS = 10_000
+"""Of a study; the file that lists them must stay one that can be read."""
 REFERENCE = "mome-p2c"
 """The algorithm that all others are compared with, if it is in the study."""
 
@@ -75,8 +77,8 @@ class Study:
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The algorithms that share a figure: as in the paper where they are its own, all in one otherwise."""
-        found = {name: tuple(one for one in self.algorithms if one in group) for name, group in GROUPS.items()}
-        shown = {name: group for name, group in found.items() if len(group) > 1}
+        found = {tuple(one for one in self.algorithms if one in GROUPS[name]): name for name in reversed(GROUPS)}
+        shown = {name: group for group, name in reversed(found.items()) if len(group) > 1}
         whole = {
             name: group for name, group in shown.items() if not any(set(group) < set(other) for other in shown.values())
         }
@@ -114,6 +116,9 @@ def make_study(
     for what, given in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
         if not given:
             raise InputError(f"study {name!r} has no {what}; give at least one.")
+    number = len(tasks) * len(algorithms) * len(seeds)
+    if number > MOST_RUNS:
+        raise InputError(f"study {name!r} has {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
     for seed in seeds:
         if not is_count(seed, 0) or seed > MOST_SEED:
             raise InputError(f"seed {seed!r} is none; give whole numbers from 0 to {MOST_SEED}.")
@@ -165,6 +170,13 @@ def named_study(
         seeds=unique("seed", range(number) if seeds is None else seeds),
         **{"preset": preset, **others},
     )
+
+
+def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
+    """The same study with other seeds."""
+    first = [run for run in study.runs if run.seed == study.seeds[0]]
+    runs = tuple(replace(run, seed=seed, settings={**run.settings, "seed": seed}) for seed in seeds for run in first)
+    return replace(study, seeds=tuple(seeds), runs=runs)
 
 
 def unique(what: str, values: Sequence[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from moqd.errors import one_line
 from moqd.experiment.conduct import Watcher
 from moqd.experiment.job import Ending
 from moqd.experiment.progress import Standing, counts_of, folder_of, seconds_left, standing_of
@@ -64,7 +65,8 @@ class StudyDisplay(Watcher):
             left = "" if self._console.is_interactive else self._time_left()
             self.say("  ".join(filter(None, [f"{done} {what}: done in {_clock(standing.seconds)}", left])))
         elif ending is Ending.FAILED:
-            self.say(f"{done} {what}: failed: {standing.reason}", "red")
+            reason = standing.reason or "it could not even say why; perhaps the disk is full"
+            self.say(f"{done} {what}: failed: {one_line(reason)}", "red")
             self.say(f"    see {folder_of(self._root, run) / 'log.txt'}", "dim")
 
     def on_look(self) -> None:
@@ -79,6 +81,11 @@ class StudyDisplay(Watcher):
         self._doing = f"timing the parts of {run.algorithm} on {run.task}"
         if not self._console.is_interactive:
             self.say(self._doing)
+
+    def on_timed(self, run: PlannedRun, ending: Ending) -> None:
+        if ending is Ending.FAILED:
+            log = folder_of(self._root, run) / "log.txt"
+            self.say(f"the parts of {run.algorithm} on {run.task} could not be timed; see {log}", "red")
 
     def picture(self) -> RenderableType:
         """The live display as it is now."""
@@ -119,7 +126,7 @@ def show_status(console: Console, root: Path, study: Study, standings: Sequence[
     for standing in standings:
         if standing.state == "failed":
             run = standing.run
-            what = f"failed: {run.algorithm} on {run.task}, seed {run.seed}: {standing.reason}"
+            what = f"failed: {run.algorithm} on {run.task}, seed {run.seed}: {one_line(standing.reason)}"
             console.print(Text(what, style="red"), soft_wrap=True)
             console.print(Text(f"    see {folder_of(root, run) / 'log.txt'}", style="dim"), soft_wrap=True)
     if counts["done"] == len(standings):

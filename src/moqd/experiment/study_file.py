@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from moqd.algorithms import ALGORITHMS
-from moqd.errors import InputError, unknown_name
+from moqd.errors import InputError, one_line, unknown_name
 from moqd.experiment.document_lines import DocumentError, Lines, Place, parsed
 from moqd.experiment.presets import BATCHES, PRESETS
-from moqd.experiment.study import MOST_SEED, REFERENCE, Study, Variant, make_study
+from moqd.experiment.study import MOST_RUNS, MOST_SEED, REFERENCE, Study, Variant, make_study
 from moqd.files import read_text
 from moqd.networks import Policy, apply_policy
 from moqd.options import is_count, overridden
@@ -32,7 +32,6 @@ NAME_RULE = "up to 100 letters, digits, '.', '_' and '-', of which the first is 
 """So that it can be the name of a folder."""
 
 MOST_BYTES = 2**18
-MOST_RUNS = 100_000
 MOST_OF_A_TASK = 100_000
 MOST_OF_A_BATCH = 1_000_000
 MOST_OF_AN_OPTION = 2**31 - 1
@@ -57,17 +56,10 @@ def read_study(path: Path) -> Study:
 
 def _listed(path: Path, problems: list[tuple[int, str]]) -> str:
     number = len(problems)
-    head = f"{_one_line(str(path))} has {'a problem' if number == 1 else f'{number} problems'}:"
-    shown = [f"  line {line}: {_one_line(text)}" for line, text in problems[:MOST_LISTED]]
+    head = f"{one_line(str(path))} has {'a problem' if number == 1 else f'{number} problems'}:"
+    shown = [f"  line {line}: {one_line(text)}" for line, text in problems[:MOST_LISTED]]
     more = [f"  and {number - MOST_LISTED} more."] if number > MOST_LISTED else []
     return "\n".join([head, *shown, *more])
-
-
-def _one_line(text: str) -> str:
-    """Of a length to be read, and without anything that a terminal would obey."""
-    if len(text) > 500:
-        text = f"{text[:240]} ... {text[-240:]}"
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 class _Reader:

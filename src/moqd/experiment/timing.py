@@ -17,6 +17,7 @@ from moqd.algorithms import Algorithm
 from moqd.devices import num_cores
 from moqd.errors import InputError
 from moqd.experiment.loop import Loop
+from moqd.experiment.run import processor
 from moqd.files import FORMAT, read_json, write_json
 from moqd.networks import num_parameters
 from moqd.options import is_count
@@ -49,6 +50,7 @@ def time_parts(algorithm: Algorithm, task: Task, seed: int = 0, iterations: int 
         "iterations": iterations,
         "devices": [device.device_kind for device in jax.local_devices()],
         "cores": num_cores(),
+        "processor": processor(),
         "seconds": {part: [one[part] for one in taken] for part in taken[0]},
         "parameters": num_parameters_of(algorithm),
     }
@@ -155,6 +157,7 @@ _SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {
     "iterations": lambda content: _is_number(content.get("iterations")),
     "devices": lambda content: _are_devices(content.get("devices")),
     "cores": lambda content: _is_number(content.get("cores")),
+    "processor": lambda content: _are_devices([content.get("processor")]),
     "seconds": lambda content: _are_seconds(content.get("seconds"), content["iterations"]),
     "parameters": lambda content: _are_parameters(content.get("parameters")),
 }

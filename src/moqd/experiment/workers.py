@@ -7,21 +7,23 @@ is started again and goes on from its last checkpoint; one that fails for a reas
 import logging
 import os
 import queue
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import IO, Any, Protocol, runtime_checkable
 
-from moqd.errors import InputError
-from moqd.experiment.job import Ending, Job, stamped, write_outcome
+from moqd.errors import InputError, one_line
+from moqd.experiment.job import Ending, Job, note_failure, stamped
 from moqd.experiment.run import LOG
-from moqd.files import own_folder
+from moqd.files import check_regular, own_folder
 
 ATTEMPTS = 3
 """How often a process that dies is started in all."""
@@ -58,8 +60,7 @@ def carry_out(job: Job, should_stop: Callable[[], bool], environment: Mapping[st
         if should_stop():
             return Ending.STOPPED
         _note(folder, f"the process ended with {_in_words(code)} (attempt {attempt} of {ATTEMPTS})")
-    if not job.timing:
-        write_outcome(folder, "failed", f"its process died {ATTEMPTS} times, the last time with {_in_words(code)}")
+    note_failure(job, f"its process died {ATTEMPTS} times, the last time with {_in_words(code)}")
     return Ending.FAILED
 
 
@@ -67,7 +68,7 @@ def _process(job: Job, should_stop: Callable[[], bool], environment: Mapping[str
     folder = Path(job.folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     threads = {name: str(job.cores) for name in ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    with (own_folder(folder) / LOG).open("ab") as log:
+    with _log(own_folder(folder)) as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "moqd.experiment.job"],
             stdin=subprocess.PIPE,
@@ -98,9 +99,17 @@ def _process(job: Job, should_stop: Callable[[], bool], environment: Mapping[str
             process.stdin.close()
 
 
+def _log(folder: Path) -> IO[bytes]:
+    """To be written at its end, and only if it is a plain file: nothing is written through a link."""
+    path = folder / LOG
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    check_regular(path)
+    return os.fdopen(handle, "ab")
+
+
 def _note(folder: Path, text: str) -> None:
-    with (folder / LOG).open("a") as log:
-        log.write(stamped(text) + "\n")
+    with _log(folder) as log:
+        log.write(f"{stamped(text)}\n".encode())
 
 
 def _in_words(code: int) -> str:
@@ -133,8 +142,7 @@ class LocalWorkers:
                 ending = carry_out(job, self._stop.is_set, place)
         except Exception as error:  # such as a full disk: the others go on
             ending = Ending.FAILED
-            with suppress(Exception):
-                write_outcome(Path(job.folder), "failed", str(error))
+            note_failure(job, str(error))
         finally:
             if place is not None:
                 self._places.put(place)
@@ -182,13 +190,27 @@ class RayWorkers:
 
     def __init__(self, address: str, cores: int, gpus: float, marker: Path) -> None:
         self._ray = _connect(address)
+        self._warn_if_too_large(cores, gpus)
         self._marker = str(marker)
+        shared = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 * gpus:.2f}"} if 0 < gpus < 1 else {}
+        self._environment = shared
         self._names: dict[Any, str] = {}
         self._do = self._ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=RETRIES)(_on_a_node)
         self._jobs: dict[str, Job] = {}
 
+    def _warn_if_too_large(self, cores: int, gpus: float) -> None:
+        resources = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        for what, wanted in (("CPU", cores), ("GPU", gpus)):
+            most = max((float(one.get(what, 0)) for one in resources), default=0.0)
+            if most < wanted:
+                warnings.warn(
+                    f"no machine of the cluster has {wanted:g} {what}s, as each run wants (the largest has {most:g}); "
+                    "runs wait until there is one.",
+                    stacklevel=3,
+                )
+
     def submit(self, name: str, job: Job) -> None:
-        self._names[self._do.remote(job.__dict__, self._marker)] = name
+        self._names[self._do.remote(job.__dict__, self._marker, self._environment)] = name
         self._jobs[name] = job
 
     def ended(self, seconds: float) -> list[tuple[str, Ending]]:
@@ -200,13 +222,14 @@ class RayWorkers:
     def _ending(self, reference: Any) -> tuple[str, Ending]:
         name = self._names.pop(reference)
         try:
-            return name, Ending(self._ray.get(reference))
+            ending, reason = self._ray.get(reference)
         except self._ray.exceptions.TaskCancelledError:
             return name, Ending.STOPPED
         except self._ray.exceptions.RayError as error:
-            reason = f"Ray gave up: {str(error).strip().splitlines()[0]}"
-            write_outcome(Path(self._jobs[name].folder), "failed", reason)
-            return name, Ending.FAILED
+            ending, reason = Ending.FAILED, f"Ray gave up: {' '.join(str(error).split())}"
+        if reason:
+            note_failure(self._jobs[name], reason)
+        return name, Ending(ending)
 
     def stop(self) -> None:
         for reference in self._names:
@@ -216,22 +239,24 @@ class RayWorkers:
         """Nothing to do: when the driver is gone, Ray ends its tasks."""
 
 
-def _on_a_node(job: dict[str, Any], marker: str) -> int:
-    """What a Ray task does. Cancelling it raises KeyboardInterrupt, wherever it is."""
-    if not Path(marker).exists():
-        raise FileNotFoundError(
-            f"{marker!r} is not there on {socket.gethostname()}; put the study on storage that all nodes share (--out)."
-        )
+def _on_a_node(job: dict[str, Any], marker: str, environment: dict[str, str]) -> tuple[int, str]:
+    """What a Ray task does: how the job ended, and why it could not even begin, if so.
+
+    Ray cancels a task as Ctrl-C would end a program; here that has the run save and stop, for which the task waits.
+    """
     stop = threading.Event()
-    result: queue.SimpleQueue[Ending] = queue.SimpleQueue()
-    worker = threading.Thread(target=lambda: result.put(carry_out(Job(**job), stop.is_set, {})), daemon=True)
-    worker.start()
-    while worker.is_alive():
-        try:
-            worker.join(LOOK)
-        except KeyboardInterrupt:
-            stop.set()
-    return int(result.get(timeout=1))
+    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        if not Path(marker).exists():
+            raise InputError(
+                f"{marker!r} is not there on {socket.gethostname()}; put the study on storage that all machines of the "
+                "cluster share (--out)."
+            )
+        return int(carry_out(Job(**job), stop.is_set, environment)), ""
+    except Exception as error:
+        return int(Ending.FAILED), str(error) or type(error).__name__
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _connect(address: str) -> Any:
@@ -244,6 +269,12 @@ def _connect(address: str) -> Any:
     if ray.is_initialized():
         return ray
     local = address == "local"
+    if re.fullmatch(r"[^/:]+:\d+", address):  # Ray itself would try for minutes
+        host, _, port = address.partition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise _no_cluster(address, error) from error
     try:
         ray.init(
             address=address,
@@ -252,8 +283,12 @@ def _connect(address: str) -> Any:
             logging_level=logging.ERROR,
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"there is no Ray cluster at {address!r} ({str(error).splitlines()[0]}); start one with ray start --head, "
-            "or give --ray local."
-        ) from error
+        raise _no_cluster(address, error) from error
     return ray
+
+
+def _no_cluster(address: str, error: Exception) -> InputError:
+    why = one_line(next(iter(str(error).splitlines()), type(error).__name__))
+    return InputError(
+        f"there is no Ray cluster at {address!r} ({why}); start one with ray start --head, or give --ray local."
+    )

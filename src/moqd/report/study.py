@@ -238,9 +238,23 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
     shown = [(name, _shared(study.runs, value)) for name, value in values.items()]
     same = {name: next(iter(found)) for name, found in surroundings.items() if len(found) == 1}
     versions = [f"{name.removeprefix(VERSION)} {value}" for name, value in same.items() if name.startswith(VERSION)]
-    machine = [f"{value} {name}" if name == "cores" else value for name, value in same.items() if name in MACHINE]
+    machine = [
+        _counted(int(value), "core") if name == "cores" and value.isdecimal() else value
+        for name, value in same.items()
+        if name in MACHINE
+    ]
     shown += [("versions", ", ".join(versions)), ("machine and devices", "; ".join(machine))]
     return Grid(("setting", "value"), tuple((name, text) for name, text in shown if text), "Settings of the runs.")
+
+
+def _gradient_offspring(results: Results) -> str:
+    """How many there are of each algorithm that was timed; times are to be read beside it."""
+    batches: dict[str, set[int]] = {}
+    for run in results.study.runs:
+        if (run.task, run.algorithm) in results.timings:
+            batches.setdefault(run.algorithm, set()).add(run.settings["algorithm"].get("pg_batch", 0))
+    words = [f"{' or '.join(map(str, sorted(number)))} ({display_name(name)})" for name, number in batches.items()]
+    return f"{' and '.join(words)} offspring"
 
 
 def _batch(settings: Mapping[str, Any]) -> int:
@@ -313,15 +327,19 @@ def _time_and_size(results: Results, tables: Mapping[str, Table], figures: Path)
     if not tables["wall_clock"].rows:
         return
     yield Heading(2, "Wall-clock time and number of parameters")
-    where = {(", ".join(timing["devices"]), timing["cores"]) for timing in results.timings.values()}
+    where = {
+        (", ".join(timing["devices"]), timing["cores"], timing["processor"]) for timing in results.timings.values()
+    }
     if len(where) > 1:
         yield Notice(
-            (strong("These times cannot be compared:"), " they were not measured with the same devices and cores.")
+            (strong("These times cannot be compared:"), " they were not measured on the same kind of machine.")
         )
     yield Paragraph(
         "Each part of an iteration was measured on its own, with "
-        + " or ".join(f"{_counted(cores, 'core')} ({devices})" for devices, cores in sorted(where))
-        + "."
+        + " or ".join(
+            f"{_counted(cores, 'core')} of {processor} ({devices})" for devices, cores, processor in sorted(where)
+        )
+        + f". In an iteration, gradients make {_gradient_offspring(results)}."
     )
     yield from draw_wall_clock(results, figures)
     yield wall_clock_grid(tables["wall_clock"])
@@ -352,8 +370,8 @@ def _explanations(results: Results, tables: Mapping[str, Table]) -> Iterator[Tex
     )
     yield (
         strong("Interquartile means"),
-        " leave out the lowest and the highest quarter of the seeds. Their intervals are of "
-        f"{CONFIDENCE:.0%} confidence, from a percentile bootstrap with {RESAMPLES:,} resamples.",
+        " leave out a quarter of the seeds, rounded down, at either end; of fewer than four seeds they are the mean. "
+        f"Their intervals are of {CONFIDENCE:.0%} confidence, from a percentile bootstrap of {RESAMPLES:,} resamples.",
     )
     yield (
         strong("Sparsity"),

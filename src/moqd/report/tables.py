@@ -169,7 +169,7 @@ def _outcome(row: Row) -> Text:
 def too_few_seeds(comparisons: Table) -> Iterator[Block]:
     """Where no result could have been significant, that is said, and how many seeds would be enough."""
     tested = [row for row in rows_of(comparisons) if row["outcome"] != NOT_TESTED]
-    hopeless = [row for row in tested if row["smallest_p"] >= SIGNIFICANCE and row["outcome"] == "tie"]
+    hopeless = [row for row in tested if row["smallest_p"] >= SIGNIFICANCE]
     if not hopeless:
         return
     families: dict[tuple[str, str], int] = {}
