@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [
     page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "import moqd" in page.read_text()
 ]
+SLOW = ("locomotion.md",)
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -22,7 +23,10 @@ def run_in(folder: Path, code: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else (), id=page.name) for page in PAGES],
+)
 def test_pages_run(page, tmp_path):
     run_in(tmp_path, "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)))
 

@@ -88,7 +88,7 @@ def test_every_part_has_a_time_for_each_iteration(name):
     assert sorted(content["seconds"]) == sorted(COMMON + LEARNED if name in LEARNERS else COMMON)
     for part, seconds in content["seconds"].items():
         assert len(seconds) == 5, part
-        assert all(0 < one < 60 for one in seconds), part
+        assert all(one > 0 for one in seconds), part
     assert content["iterations"] == 5
     assert content["devices"] == ["cpu", "cpu"]
     assert content["cores"] == num_cores()

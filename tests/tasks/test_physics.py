@@ -58,6 +58,7 @@ def test_a_hopper_in_the_air_touches_nothing_and_a_standing_one_the_ground():
     assert replay.contact[80:].all()
 
 
+@SLOW
 def test_each_of_the_ants_feet_is_seen_alone():
     """Tilted and lowered at random: a foot touches the floor when its sphere, by MuJoCo's kinematics, reaches it."""
     task = moqd.make_task("ant-3")
