@@ -1,6 +1,8 @@
 """Strict everywhere: shapes and types are checked, nothing is promoted silently, warnings are errors."""
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from jaxtyping import install_import_hook
@@ -36,6 +38,16 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.load_profile("fixed")
 
 __all__ = ["moqd"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_memory_maps() -> Iterator[None]:
+    """Compiled programs take memory maps, of which Linux gives a process 65,530; XLA crashes when there are no more."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > 20_000:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture
