@@ -100,7 +100,7 @@ def test_rows_beyond_the_checkpoint_are_dropped(tmp_path):
 def test_other_surroundings_are_told(tmp_path, monkeypatch):
     task = moqd.make_task("arm-2")
     moqd.run(small(task), task, iterations=2, out=tmp_path / "run")
-    monkeypatch.setattr("moqd.experiment.run._processor", lambda: "another one")
+    monkeypatch.setattr("moqd.experiment.run.processor", lambda: "another one")
     with pytest.warns(UserWarning, match="goes on with other machine than before, so its bits may differ"):
         moqd.resume(tmp_path / "run", iterations=3)
 
