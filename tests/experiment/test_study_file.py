@@ -902,9 +902,9 @@ def study_like(chance):
     usual = {
         "name": lambda: chance.choice(["x", "..", "a b"]),
         "preset": lambda: chance.choice(["small", "smal", "paper"]),
-        "tasks": lambda: chance.sample([*TASKS, "hoper-2"], 2),
-        "algorithms": lambda: chance.sample(labels, 2),
-        "seeds": lambda: chance.choice([2, [1, 2], [1, 1, -1]]),
+        "tasks": lambda: chance.sample([*TASKS, "hoper-2"] if chance.random() < 0.3 else list(TASKS), 2),
+        "algorithms": lambda: chance.sample(labels if chance.random() < 0.3 else list(ALGORITHMS), 2),
+        "seeds": lambda: chance.choice([2, [1, 2], [1, 2], [1, 1, -1]]),
         "reference": lambda: chance.choice(labels),
         "iterations": lambda: 3,
         "evaluations": lambda: 300,
@@ -974,7 +974,7 @@ def any_document_is_a_study_or_an_input_error(folder):
     for documents in (studies, damaged, noise):
         documents()
         if documents is not noise:
-            assert set(found) == {True, False}
+            assert 10 < sum(found) < len(found) - 10  # some are, some are not
         found.clear()
 
 
