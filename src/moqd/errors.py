@@ -28,11 +28,7 @@ class MissingFileError(InputError):
 
 
 class BusyError(InputError):
-    """Another process is at work there; if `elsewhere`, on another machine, it may turn out to be gone."""
-
-    def __init__(self, message: str, *, elsewhere: bool = False) -> None:
-        super().__init__(message)
-        self.elsewhere = elsewhere
+    """Another process is at work there."""
 
 
 class EvaluationError(RuntimeError):

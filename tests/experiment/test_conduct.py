@@ -18,9 +18,10 @@ import pytest
 
 from moqd.errors import InputError
 from moqd.experiment.conduct import STUDY, Manner, Watcher, conduct, stored_study, write_study
-from moqd.experiment.job import PATIENCE, Ending, Job, main, note_failure, outcome_of, write_outcome
+from moqd.experiment.job import Ending, Job, main, note_failure, outcome_of, write_outcome
 from moqd.experiment.lock import RunLock, process_start
 from moqd.experiment.progress import Standing, counts_of, folder_of, results_of, seconds_left, standing_of, standings_of
+from moqd.experiment.run import resume
 from moqd.experiment.study import PlannedRun, Variant, make_study
 from moqd.experiment.workers import LocalWorkers, RayWorkers, _on_a_node, carry_out, places
 
@@ -386,7 +387,10 @@ def test_what_is_done_is_looked_at(whole, tmp_path, harm):
     assert [result.algorithm for result in results.results] == ["nsga2"]
     (unfinished,) = results.unfinished
     assert (unfinished.task, unfinished.algorithm, unfinished.seed) == ("arm-2", "mome", 0)
-    assert standing_of(tmp_path, run).state == "stopped", "so it is made again"
+    assert standing_of(tmp_path, run).state in ("stopped", "failed"), "so it is made again"
+    if harm in ("gone", "flipped"):  # from the last checkpoint
+        assert conduct(study, tmp_path, LocalWorkers(1), OFTEN, Watcher())
+        assert archives_of(tmp_path, study) == archives_of(local, study)
 
 
 def test_what_cannot_be_read_is_a_failure(tmp_path):
@@ -479,8 +483,6 @@ def test_an_error_of_the_display_does_not_leave_workers_behind(tmp_path):
 
 
 def test_a_run_that_another_process_is_at_is_left_to_it(tmp_path, monkeypatch):
-    """Here: not for long, since a process of this machine that is there is there."""
-    monkeypatch.setitem(PATIENCE, False, 0.0)
     run = study_of([0]).runs[0]
     folder = folder_of(tmp_path, run)
     folder.mkdir(parents=True)
@@ -490,6 +492,63 @@ def test_a_run_that_another_process_is_at_is_left_to_it(tmp_path, monkeypatch):
     with RunLock(folder), orders.open() as lines:
         assert main(lines) is Ending.BUSY
     assert standing_of(tmp_path, run).state == "waiting"
+
+
+def test_what_another_study_makes_is_waited_for_and_not_made_again(whole, tmp_path):
+    local, study = whole[0], study_of([0])
+    run, other = study.runs
+    folder_of(tmp_path, run).mkdir(parents=True)
+    finished(local, other, tmp_path)
+
+    class Busy(Watcher):
+        told, endings = 0, ()
+
+        def on_busy(self, planned):
+            assert planned == run
+            self.told += 1
+            shutil.copytree(folder_of(local, run), folder_of(tmp_path, run), dirs_exist_ok=True)
+            lock.release()  # the other has done it
+
+        def on_end(self, planned, ending):
+            self.endings += ((planned, ending),)
+
+    class Find:
+        """Says what a process would find, without any."""
+
+        submitted = 0
+
+        def submit(self, name, job):
+            self.submitted += 1
+
+        def ended(self, seconds):
+            return [(run.key, Ending.BUSY)]
+
+        def stop(self):
+            raise AssertionError
+
+        def kill(self):
+            raise AssertionError
+
+    workers, watcher = Find(), Busy()
+    with RunLock(folder_of(tmp_path, run)) as lock:
+        assert conduct(study, tmp_path, workers, OFTEN, watcher)
+    assert (workers.submitted, watcher.told, watcher.endings) == (1, 1, ((run, Ending.DONE),))
+
+
+def test_a_run_that_was_finished_by_hand_is_done(whole, tmp_path):
+    study = study_of([0])
+    run = study.runs[0]
+    folder = finished(whole[0], run, tmp_path)
+    (folder / "outcome.json").unlink()
+    assert standing_of(tmp_path, run).state == "done"
+    write_outcome(folder, "failed", "its process died")
+    assert standing_of(tmp_path, run).state == "failed"
+    resume(folder)
+    assert standing_of(tmp_path, run).state == "done"
+    shutil.rmtree(folder / "checkpoints")
+    assert standing_of(tmp_path, run).state == "stopped", "it is not known whether the archive is the last"
+    write_outcome(folder, "done", "")
+    assert standing_of(tmp_path, run).state == "done", "but a study knew, and checkpoints may be removed then"
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 
 import moqd
 from moqd.experiment.analysis import METRICS, Table
+from moqd.experiment.study import Variant, make_study
 from moqd.report import pictures, write_study_report
 from moqd.report.study import csv_text
 from moqd.report.tables import seeds_needed
@@ -489,6 +490,22 @@ def test_differences_between_runs_are_told(tmp_path):
     assert "surroundings" not in text
     assert "cannot be compared" not in text
     assert "there are none" in text
+
+
+@pytest.mark.usefixtures("text_only")
+def test_variants_and_unequal_budgets_are_told(tmp_path):
+    variants = {"mome": Variant("mome", {}), "Bigger": Variant("mome", {"ga_batch": 128, "iso_sigma": 0.5})}
+    results = made_results({"hopper-2": (1, 2)}, tuple(variants), (0, 1))
+    for budget, fair in (({"iterations": 10}, False), ({"evaluations": 1280}, True)):
+        study = make_study("own", tasks={"hopper-2": {}}, algorithms=variants, seeds=[0, 1], preset="small", **budget)
+        write_study_report(replace(results, study=study), tmp_path)
+        head, rows = grid_of(tmp_path, "Algorithms with other options")
+        assert head == ["algorithm", "is", "with"]
+        assert [(name, *(shown for shown, _ in cells)) for name, cells in rows.items()] == [
+            ("Bigger", "MOME", "ga_batch = 128, iso_sigma = 0.5")
+        ]
+        told = "**Not all algorithms have the same budget:** Bigger made" in (tmp_path / "report.md").read_text()
+        assert told != fair
 
 
 def test_a_folder_that_is_a_link_is_refused(tmp_path):

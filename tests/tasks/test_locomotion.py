@@ -291,3 +291,9 @@ def test_what_cannot_be_replayed_is_said():
 def test_other_hidden_sizes():
     genotype = jax.eval_shape(lambda: moqd.make_task("hopper-2", hidden_sizes=[8]).init_genotype(jax.random.key(0), 2))
     assert [layer.kernel.shape for layer in genotype] == [(2, 11, 8), (2, 8, 3)]
+
+
+@pytest.mark.parametrize("name", ["ant-2", "halfcheetah-2", "hopper-2", "walker-2"])
+def test_as_much_is_observed_as_brax_says(name):
+    with _brax():
+        assert task_of(name).policy.num_obs == task_of(name)._robot.observation_size

@@ -84,6 +84,11 @@ def write_checkpoint(
     return path
 
 
+def has_checkpoint(run_folder: Path, iteration: int) -> bool:
+    """Whether there is one of an iteration; only looks."""
+    return (run_folder / FOLDER / f"{iteration:08d}" / MANIFEST).is_file()
+
+
 def newest_checkpoint(
     run_folder: Path, template: Any, place: Callable[[Any], Any], run_identity: str
 ) -> Checkpoint | None:

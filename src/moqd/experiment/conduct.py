@@ -33,6 +33,9 @@ class Watcher:
     def on_end(self, run: PlannedRun, ending: Ending) -> None:
         """When it has ended, in whatever way."""
 
+    def on_busy(self, run: PlannedRun) -> None:
+        """When another process is found to be at a run, such as that of another study; this one waits for it."""
+
     def on_look(self) -> None:
         """Every second or so."""
 
@@ -155,18 +158,30 @@ def _all_of(
     for run in runs:
         workers.submit(run.key, _job(root, run, manner, timing))
         watcher.on_start(run)
+    elsewhere: set[str] = set()
     told = False
+
+    def end(key: str, ending: Ending) -> None:
+        (watcher.on_timed if timing else watcher.on_end)(under_way.pop(key), ending)
+
     while under_way:
         if stopping() and not told:
             told = True
             workers.stop()
         for key, ending in workers.ended(seconds=1.0):
-            run = under_way[key]
             if ending is Ending.BUSY and not told:  # another study is at it: wait for what comes of it
-                workers.submit(key, _job(root, run, manner, timing))
-                continue
-            del under_way[key]
-            (watcher.on_timed if timing else watcher.on_end)(run, ending)
+                elsewhere.add(key)
+                watcher.on_busy(under_way[key])
+            else:
+                end(key, ending)
+        for key in list(elsewhere):
+            state = standing_of(root, under_way[key]).state
+            if state != "running" or told:
+                elsewhere.remove(key)
+                if state == "done" or told:
+                    end(key, Ending.DONE if state == "done" else Ending.STOPPED)
+                else:
+                    workers.submit(key, _job(root, under_way[key], manner, timing))
         watcher.on_look()
 
 

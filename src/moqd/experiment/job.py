@@ -30,17 +30,15 @@ from moqd.errors import (
     StoppedError,
     StorageError,
 )
+from moqd.experiment.checkpoint import has_checkpoint
 from moqd.experiment.compilation import use_cache
 from moqd.experiment.control import Control
-from moqd.experiment.lock import STALE
+from moqd.experiment.lock import is_held
 from moqd.experiment.run import OUTCOME, Callback, resume, run
-from moqd.experiment.store import CONFIG, read_config
+from moqd.experiment.store import ARCHIVE, CONFIG, last_row, read_config
 from moqd.experiment.timing import TIMING, time_parts, write_timing
-from moqd.files import FORMAT, own_folder, read_json, write_json
+from moqd.files import FORMAT, own_folder, read_json, read_tensors, write_json
 from moqd.tasks import make_task
-
-PATIENCE = {False: 10.0, True: STALE + 30}
-"""Seconds to wait for a run that another process holds, here or elsewhere: until it would be known that it is gone."""
 
 
 class Ending(IntEnum):
@@ -132,7 +130,7 @@ def _obey(lines: TextIO, job: Job, control: Control) -> None:
 
 def _do(job: Job, folder: Path, control: Control) -> Ending:
     settings = job.settings
-    if not job.timing and outcome_of(folder).get("state") == "done":
+    if not job.timing and _is_there(folder, settings):
         return Ending.DONE  # another study has made it in the meantime
     use_devices(job.cores)
     use_cache()
@@ -143,40 +141,46 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
         write_timing(folder / TIMING, time_parts(algorithm, task, seed=settings["seed"]))
         return Ending.DONE
 
-    def once() -> None:
-        if (folder / CONFIG).exists():
-            check_same(folder, settings)
-            resume(folder, callbacks=[Log()], control=control)
-            return
-        run(
-            algorithm,
-            task,
-            iterations=settings["iterations"],
-            seed=settings["seed"],
-            out=folder,
-            log_every=settings["log_every"],
-            checkpoint_minutes=job.checkpoint_minutes,
-            snapshot_every=settings["snapshot_every"],
-            callbacks=[Log()],
-            control=control,
-        )
-
-    begin = time.monotonic()
-    while True:
-        begun = (folder / CONFIG).exists()
+    if (folder / CONFIG).exists():
+        check_same(folder, settings)
+        resume(folder, callbacks=[Log()], control=control)
+    else:
         try:
-            once()
-            break
-        except BusyError as error:
-            if control.stopping or time.monotonic() - begin > PATIENCE[error.elsewhere]:
+            run(
+                algorithm,
+                task,
+                iterations=settings["iterations"],
+                seed=settings["seed"],
+                out=folder,
+                log_every=settings["log_every"],
+                checkpoint_minutes=job.checkpoint_minutes,
+                snapshot_every=settings["snapshot_every"],
+                callbacks=[Log()],
+                control=control,
+            )
+        except InputError as error:
+            if isinstance(error, BusyError) or not is_held(folder):
                 raise
-            time.sleep(1)
-        except InputError:
-            if begun or not (folder / CONFIG).exists():  # else another process began it at the same time
-                raise
+            raise BusyError(str(error)) from error  # another process began it at the same time
     write_outcome(folder, "done", "")
     say("done")
     return Ending.DONE
+
+
+def is_done(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether its files say that the run was made to its end, by a study or (with a last checkpoint) by anything."""
+    iterations, state = settings["iterations"], outcome_of(folder).get("state")
+    whole = (folder / ARCHIVE).is_file() and (folder / CONFIG).is_file() and last_row(folder)[0] == iterations
+    return whole and (state == "done" or (state is None and has_checkpoint(folder, iterations)))
+
+
+def _is_there(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether the run is done and its archive can be read; one that is damaged is made from the last checkpoint."""
+    with suppress(InputError):
+        if is_done(folder, settings) and not is_held(folder):
+            read_tensors(folder / ARCHIVE)
+            return True
+    return False
 
 
 def check_same(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -212,4 +216,6 @@ def outcome_of(folder: Path) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.stdin))
+    ending = main(sys.stdin)
+    sys.stdout.flush()
+    os._exit(ending)  # all is on disk, and to take JAX down in good order would take half a second

@@ -108,8 +108,7 @@ class RunLock:
             return None
         return BusyError(
             f"{str(self._run)!r} is being written by {who}, which gave a sign of life {age:.0f} s ago; if it is gone, "
-            f"try again in {STALE - age:.0f} s.",
-            elsewhere=True,
+            f"try again in {STALE - age:.0f} s."
         )
 
     def _age(self, path: Path) -> float:

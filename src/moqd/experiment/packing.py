@@ -108,15 +108,16 @@ def unpacked(template: Any, arrays: Mapping[str, np.ndarray], place: Callable[[A
     return jax.tree.unflatten(jax.tree.structure(template, is_leaf=_has_places), parts)
 
 
-def cleared(archive: Archive) -> Archive:
-    """The archive with zeros in its empty places, where those that left it may have left something."""
-    places = _places(archive)
+def on_host(archive: Archive) -> Archive:
+    """The archive free of the devices it was made on, with zeros in its empty places, where those that left it may have
+    left something. Without a program of JAX's, which would be compiled for every shape."""
+    places = _places(jax.device_get(archive))
+    valid = places.rest["valid"]
 
-    def clear(leaf: Array) -> Array:
-        taken = archive.valid.reshape(*archive.valid.shape, *[1] * (leaf.ndim - 2))
-        return jnp.where(taken, leaf, jnp.zeros_like(leaf))
+    def clear(leaf: np.ndarray) -> np.ndarray:
+        return np.where(valid.reshape(*valid.shape, *[1] * (leaf.ndim - 2)), leaf, np.zeros((), leaf.dtype))
 
-    return Archive(**jax.tree.map(clear, places.content), **places.rest)
+    return jax.tree.map(jnp.asarray, Archive(**jax.tree.map(clear, places.content), **places.rest))
 
 
 def _rows(leaf: Array, num_axes: int, taken: Int[np.ndarray, "taken"]) -> Tensor:

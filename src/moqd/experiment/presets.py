@@ -1,6 +1,8 @@
 """Settings by name: `paper` is the paper's study, `small` a quarter of it in minutes, `quick` a first look."""
 
-from dataclasses import fields
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
 from moqd.algorithms import ALGORITHMS
@@ -38,18 +40,34 @@ LETTER = {"center_rewards": True, "standardise_obs": False}
 """Where our defaults differ from the paper (docs/deviations.md)."""
 
 
+def changed_options(algorithm: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the settings of an algorithm, those that are not its defaults in the preset that is nearest to them."""
+    if algorithm["name"] not in ALGORITHMS:
+        return {}
+    config = ALGORITHMS[algorithm["name"]].config
+    usual = [asdict(config), *({**asdict(config), **_options(scale, config)} for scale in PRESETS.values())]
+    usual = [json.loads(json.dumps(one)) for one in usual]
+    found = [{name: value for name, value in algorithm.items() if name in one and value != one[name]} for one in usual]
+    return min(found, key=len)
+
+
 def preset_for(name: str, task: str, algorithm: str) -> Preset:
     """The settings of a preset for a task and an algorithm, by their names."""
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS)
     scale, config = PRESETS[name], ALGORITHMS[algorithm].config
-    known = {field.name for field in fields(config)}
-    batches = {field: getattr(config, field) * scale.batch // 256 for field in BATCHES if field in known}
-    evaluations, batch = scale.batch * scale.iterations, sum(batches.values())
+    options = _options(scale, config)
+    evaluations, batch = scale.batch * scale.iterations, sum(options.get(field, 0) for field in BATCHES)
     has_episodes = "episode_length" in {field.name for field in fields(TASKS[task].config)}
     return Preset(
         task={"episode_length": scale.episode_length} if has_episodes else {},
-        algorithm=batches | {field: value for field, value in LETTER.items() if scale.exact and field in known},
+        algorithm=options,
         evaluations=evaluations,
         log_every=max(1, round(10 * scale.batch / batch)),  # a row for as many evaluations with every algorithm
     )
+
+
+def _options(scale: _Scale, config: Any) -> dict[str, Any]:
+    known = {field.name for field in fields(config)}
+    batches = {field: getattr(config, field) * scale.batch // 256 for field in BATCHES if field in known}
+    return batches | {field: value for field, value in LETTER.items() if scale.exact and field in known}

@@ -1,6 +1,5 @@
 """How far a study is, as its files say: so anyone who can read them can tell, on any machine."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -10,14 +9,13 @@ from typing import NamedTuple
 
 from moqd.archive import Archive
 from moqd.errors import InputError, StorageError
-from moqd.experiment.job import check_same, outcome_of
+from moqd.experiment.job import check_same, is_done, outcome_of, write_outcome
 from moqd.experiment.lock import is_held
 from moqd.experiment.results import Result, Results, Unfinished
 from moqd.experiment.run import OUTCOME
-from moqd.experiment.store import ARCHIVE, CONFIG, METRICS, load_run
+from moqd.experiment.store import CONFIG, METRICS, last_row, load_run
 from moqd.experiment.study import PlannedRun, Study
 from moqd.experiment.timing import TIMING, read_timing
-from moqd.files import check_regular
 from moqd.tasks import make_task
 
 STATES = ("done", "running", "stopped", "failed", "waiting")
@@ -58,9 +56,8 @@ def _standing(folder: Path, run: PlannedRun) -> Standing:
     if not folder.is_dir():
         return Standing(run, "waiting")
     outcome = outcome_of(folder)
-    reached = _last_row(folder / METRICS)
-    whole = reached[0] == run.settings["iterations"] and (folder / ARCHIVE).is_file() and (folder / CONFIG).is_file()
-    if outcome.get("state") == "done" and whole:
+    reached = last_row(folder)
+    if is_done(folder, run.settings):
         return Standing(run, "done", *reached)
     if is_held(folder):
         return Standing(run, "running", *reached)
@@ -107,7 +104,8 @@ def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: N
             try:
                 results.append(_read(folder, run))
             except InputError as error:
-                forget_outcome(folder)  # so that it is made anew when the study is started again
+                with suppress(StorageError, InputError, OSError):  # it may be another user's
+                    write_outcome(folder, "failed", str(error))  # so that the study mends it when it is started again
                 unfinished.append(Unfinished(run.task, run.algorithm, run.seed, "failed", str(error)))
         else:
             how_far = f"at iteration {standing.iteration} of {standing.iterations}" if standing.iteration else ""
@@ -133,20 +131,6 @@ def _read(folder: Path, run: PlannedRun) -> Result:
     return Result(
         run.task, run.algorithm, run.seed, loaded.metrics, archive, loaded.reference_point, loaded.config, folder
     )
-
-
-def _last_row(path: Path) -> tuple[int, float]:
-    """The iteration and the seconds of the last whole row of metrics.csv; cheap however long it is."""
-    with suppress(InputError, OSError, ValueError, IndexError):
-        size = check_regular(path).st_size
-        with path.open("rb") as file:
-            file.seek(max(0, size - 4096))
-            whole = file.read().decode(errors="replace").splitlines(keepends=True)
-        rows = [line for line in whole if line.endswith("\n") and line[0].isdigit()]
-        iteration, _, seconds = map(float, rows[-1].split(",")[:3])
-        if math.isfinite(iteration) and math.isfinite(seconds):
-            return int(iteration), seconds
-    return 0, 0.0
 
 
 def forget_outcome(folder: Path) -> None:

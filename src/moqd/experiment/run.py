@@ -25,7 +25,7 @@ from moqd.experiment.control import Control
 from moqd.experiment.lock import FOLDER as LOCK
 from moqd.experiment.lock import RunLock
 from moqd.experiment.loop import Loop, Seeds
-from moqd.experiment.packing import cleared
+from moqd.experiment.packing import on_host
 from moqd.experiment.store import (
     ARCHIVE,
     CONFIG,
@@ -154,6 +154,7 @@ def resume(
         _whole_number("iterations", iterations, least=0)
     with RunLock(folder) as lock:
         clean_up(folder)
+        (folder / OUTCOME).unlink(missing_ok=True)  # what came of it before counts no more
         config |= {} if iterations is None else {"iterations": iterations}
         start = read_archive(folder / SEEDS, task) if config.get("seeded") else None
         session = _Session(Loop(algorithm, task, config["seed"]), task, config, callbacks, control)
@@ -242,7 +243,7 @@ class _Session:
                 "at least that."
             )
         changed = [name for name, value in _surroundings().items() if value != made_with.get(name)]
-        if changed:
+        if changed and wanted > reached:
             warnings.warn(
                 f"the run goes on with other {' and '.join(changed)} than before, so its bits may differ from those of "
                 "a run that was never interrupted.",
@@ -287,7 +288,7 @@ class _Session:
                 self._write_archive()
                 self._write_checkpoint()
             if stopping:
-                raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.", _on_host(loop.archive))
+                raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.", on_host(loop.archive))
             ends = [_next(loop.iteration, log_every), iterations]
             loop.advance(min(ends + [_next(loop.iteration, snapshot_every)] * bool(snapshot_every)))
             for callback in self._callbacks:
@@ -390,16 +391,11 @@ class _Session:
     def _result(self) -> Run:
         archive = self._loop.archive
         del self._loop.carry  # what was learned and learned from: not needed any more, and large
-        archive = _on_host(archive)
+        archive = on_host(archive)
         result = Run(self._task, self._config, archive, columns_of(self._rows), self._folder)
         for callback in self._callbacks:
             callback.on_end(result)
         return result
-
-
-def _on_host(archive: Archive) -> Archive:
-    """Free of the devices it was made on, and of what is not in it any more."""
-    return jax.tree.map(jnp.asarray, jax.device_get(cleared(archive)))
 
 
 def _next(iteration: int, every: int) -> int:

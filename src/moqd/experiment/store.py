@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from moqd.archive import Archive
 from moqd.errors import InputError, MissingFileError, StorageError, to_resume
 from moqd.experiment.packing import packed, unpacked
-from moqd.files import own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
+from moqd.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
 from moqd.tasks import Task, make_task
 from moqd.types import Genotype
 
@@ -133,6 +133,21 @@ def rows_of(table: str, path: Path) -> list[dict[str, float]]:
         return [dict(zip(columns, map(float, line), strict=True)) for line in lines[1:]]
     except (ValueError, csv.Error) as error:
         raise InputError(f"{str(path)!r} is damaged ({error}).") from error
+
+
+def last_row(folder: Path) -> tuple[int, float]:
+    """The iteration and the seconds of the last whole row of a run's metrics.csv; cheap however long it is."""
+    with suppress(InputError, OSError, ValueError, IndexError):
+        path = folder / METRICS
+        size = check_regular(path).st_size
+        with path.open("rb") as file:
+            file.seek(max(0, size - 4096))
+            whole_lines = file.read().decode(errors="replace").splitlines(keepends=True)
+        rows = [line for line in whole_lines if line.endswith("\n") and line[0].isdigit()]
+        iteration, _, seconds = map(float, rows[-1].split(",")[:3])
+        if math.isfinite(iteration) and math.isfinite(seconds):
+            return int(iteration), seconds
+    return 0, 0.0
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, Float[np.ndarray, "rows"]]:

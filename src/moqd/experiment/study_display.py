@@ -34,6 +34,7 @@ class StudyDisplay(Watcher):
         self._standings = {run.key: standing_of(root, run) for run in study.runs}
         self._looked = monotonic()
         self._doing = ""
+        self._elsewhere: set[str] = set()
         self._live = Live(console=console, get_renderable=self.picture, refresh_per_second=2, transient=True)
 
     def __enter__(self) -> "StudyDisplay":
@@ -68,6 +69,11 @@ class StudyDisplay(Watcher):
             reason = standing.reason or "it could not even say why; perhaps the disk is full"
             self.say(f"{done} {what}: failed: {one_line(reason)}", "red")
             self.say(f"    see {folder_of(self._root, run) / 'log.txt'}", "dim")
+
+    def on_busy(self, run: PlannedRun) -> None:
+        if run.key not in self._elsewhere:
+            self._elsewhere.add(run.key)
+            self.say(f"{run.algorithm} on {run.task}, seed {run.seed}: another process is making it; waiting for it")
 
     def on_look(self) -> None:
         if monotonic() - self._looked < EVERY:
@@ -135,7 +141,7 @@ def show_status(console: Console, root: Path, study: Study, standings: Sequence[
     if left is None:
         console.print("time left: not known before some iterations are done")
     elif counts["running"]:
-        console.print(f"time left: about {_clock(left)} with the {counts['running']} that are running", highlight=False)
+        console.print(f"time left: about {_clock(left)} with {counts['running']} running", highlight=False)
     else:
         console.print(f"nothing is running; left: about {_clock(left)} for one worker", highlight=False)
 

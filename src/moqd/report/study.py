@@ -26,7 +26,7 @@ from moqd.experiment.analysis import (
     unfinished_table,
     wall_clock_table,
 )
-from moqd.experiment.presets import BATCHES
+from moqd.experiment.presets import BATCHES, changed_options
 from moqd.experiment.results import Result, Results
 from moqd.experiment.statistics import CONFIDENCE, RESAMPLES
 from moqd.experiment.study import PlannedRun, Study
@@ -140,7 +140,9 @@ def _introduction(results: Results, unfinished: Table) -> Iterator[Block]:
     surroundings = _surroundings(results.results)
     yield from _differences(surroundings)
     yield from _reference_points(results)
+    yield from _budgets(study)
     yield _settings(study, surroundings)
+    yield from _variants(study)
 
 
 def _unfinished(unfinished: Table, done: int) -> Iterator[Block]:
@@ -245,6 +247,47 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
     ]
     shown += [("versions", ", ".join(versions)), ("machine and devices", "; ".join(machine))]
     return Grid(("setting", "value"), tuple((name, text) for name, text in shown if text), "Settings of the runs.")
+
+
+def _budgets(study: Study) -> Iterator[Block]:
+    """Algorithms that did not have as many evaluations as the reference are not compared fairly."""
+    most: dict[tuple[str, str], int] = {}
+    for run in study.runs:
+        most[run.task, run.algorithm] = run.settings["iterations"] * _batch(run.settings)
+    other = [
+        algorithm
+        for algorithm in study.algorithms
+        if any(_differ(most[task, algorithm], most[task, study.reference]) for task in study.tasks)
+    ]
+    if other:
+        yield Notice(
+            (
+                strong("Not all algorithms have the same budget:"),
+                f" {', '.join(map(display_name, other))} made more or fewer evaluations than "
+                f"{display_name(study.reference)}, as the settings say; give evaluations instead of iterations to "
+                "compare them fairly.",
+            ),
+            "warning",
+        )
+
+
+def _differ(one: int, other: int) -> bool:
+    """By more than rounding up to whole iterations."""
+    return abs(one - other) > 0.05 * max(one, other)
+
+
+def _variants(study: Study) -> Iterator[Block]:
+    """Algorithms that are not as moqd has them by their name."""
+    rows = []
+    for label in study.algorithms:
+        settings = [run.settings["algorithm"] for run in study.runs if run.algorithm == label]
+        base = settings[0]["name"]
+        changed = sorted({f"{name} = {value}" for one in settings for name, value in changed_options(one).items()})
+        if changed or label != base:
+            rows.append((display_name(label), display_name(base), ", ".join(changed) or "none"))
+    if rows:
+        caption = "Algorithms with other options than those of their preset."
+        yield Grid(("algorithm", "is", "with"), tuple(rows), caption)
 
 
 def _gradient_offspring(results: Results) -> str:
@@ -385,7 +428,10 @@ def _explanations(results: Results, tables: Mapping[str, Table]) -> Iterator[Tex
         " are those of one run per algorithm and task: the one with the median final MOQD score, or the lower of two.",
     )
     yield (strong("Values that are not finite"), *_left_out(results, tables["summary"]))
-    yield (strong("Wall times"), " are as the runs measured them, whatever else their machines had to do.")
+    yield (
+        strong("Wall times"),
+        " are as the runs measured them, with the time that compiling took, whatever else their machines had to do.",
+    )
     yield from _failures(results)
 
 

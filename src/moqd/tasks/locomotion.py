@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
@@ -206,9 +207,8 @@ class LocomotionTask(Task):
 
     @cached_property
     def policy(self) -> Policy:
-        with _brax():
-            obs = jax.eval_shape(self._robot.reset, jax.random.PRNGKey(0)).obs
-        return Policy(obs.shape[0], self._robot.action_size, tuple(self.config.hidden_sizes), apply_policy)
+        num_obs = _num_obs(self._robot.sys.mj_model)
+        return Policy(num_obs, self._robot.action_size, tuple(self.config.hidden_sizes), apply_policy)
 
     def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
         sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)
@@ -432,8 +432,14 @@ class LocomotionTask(Task):
 def _robot(name: str, backend: str) -> Any:
     with _brax(), jax.ensure_compile_time_eval():
         from brax import envs
+        from brax.io import mjcf
 
-        return envs.get_environment(name, backend=backend)
+        # Brax copies every array of the model once more, for which JAX compiles a program for each shape.
+        usual, mjcf.jp = mjcf.jp, SimpleNamespace(array=jnp.asarray)
+        try:
+            return envs.get_environment(name, backend=backend)
+        finally:
+            mjcf.jp = usual
 
 
 @cache
@@ -450,6 +456,15 @@ def _rest(name: str, backend: str) -> tuple[Any, Float[Array | np.ndarray, "obs"
             return computed(reset)
         with jax.ensure_compile_time_eval():
             return jax.jit(reset)()
+
+
+def _num_obs(model: Any) -> int:
+    """Brax's robots observe positions and velocities of their joints, but not how far they have come: one number, or
+    two where the robot does not move in a plane."""
+    import mujoco
+
+    free = model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
+    return int(model.nq + model.nv) - (2 if free else 1)
 
 
 def _capsules(model: Any) -> tuple[Any, Any, Any, Any]:
