@@ -11,7 +11,7 @@ import pytest
 import moqd
 from moqd import devices
 from moqd.devices import compiled
-from moqd.tasks.locomotion import SCENES, LocomotionTask, _rest, _robot
+from moqd.tasks.locomotion import SCENES, LocomotionTask, _brax, _rest, _robot
 
 TASKS = list(SCENES)
 WEIGHTS = {"ant": 0.5, "halfcheetah": 0.1, "hopper": 0.001, "walker2d": 0.001}
