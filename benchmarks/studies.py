@@ -17,7 +17,7 @@ from moqd.experiment.progress import standings_of
 from moqd.experiment.study import Study, named_study
 from moqd.experiment.workers import LocalWorkers
 
-RUNS, ITERATIONS = 8, 15
+RUNS, ITERATIONS = 8, 6
 
 
 class Measured(NamedTuple):
