@@ -36,14 +36,13 @@ class Measured(NamedTuple):
 
 
 def measure() -> list[Measured]:
-    """By one worker, and by one for each core, in turns; the better of two rounds of each."""
+    """By one worker, and by one for each core."""
     cores = num_cores()
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
         for workers in (1, cores):  # so that all is compiled
             _take(_study(2), workers, cores // workers)
-        rounds = [(_take(_study(RUNS), 1, cores), _take(_study(RUNS), cores, 1)) for _ in range(2)]
-    return [min(column, key=lambda one: one.seconds) for column in zip(*rounds, strict=True)]
+        return [_take(_study(RUNS), workers, cores // workers) for workers in (1, cores)]
 
 
 def _study(runs: int) -> Study:
