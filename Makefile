@@ -28,7 +28,8 @@ $(VENV)/.bench-installed: requirements-bench.lock $(VENV)/.installed
 
 demo: install  ## teach a hopper to hop by MOME-P2C, in a few minutes, and show what it found
 	@rm -rf runs/demo
-	$(BIN)/moqd train hopper-2 --preset quick --out runs/demo
+	$(BIN)/moqd train hopper-2 --preset quick --snapshot-every 5 --out runs/demo
+	$(BIN)/moqd explore runs/demo
 
 test: install  ## the tests, a few minutes
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"

@@ -1,6 +1,7 @@
 """Measures moqd beside its peers, in one run on one machine, and prints ratios.
 
-python -m benchmarks [addition] [moeas] [rollout] [learning] [memory] [runs] [studies]; without names: all of them.
+python -m benchmarks [addition] [moeas] [rollout] [learning] [memory] [runs] [studies] [explorer]
+Without names: all of them.
 """
 
 import sys
@@ -115,6 +116,20 @@ def studies() -> None:
     show("a study of 8 equal runs of MOME-P2C on hopper-2", columns, rows)
 
 
+def explorer() -> None:
+    from benchmarks import explorer
+
+    found = explorer.measure()
+    title = (
+        f"the explorer's page of ant-2 with {found.solutions:,} solutions: {found.megabytes:.1f} MB, written in "
+        f"{found.writing:.0f} s"
+    )
+    rows = [["ready after opening, s", *(f"{value:.2f}" for value in explorer.summary(found.ready))]]
+    for what, values in found.clicks.items():
+        rows.append([f"painted after {what}, ms", *(f"{value:.0f}" for value in explorer.summary(values))])
+    show(title, ["what", "median", "most"], rows)
+
+
 FASTER = "how many times as fast as the peer"
 PARTS = {
     "addition": addition,
@@ -124,6 +139,7 @@ PARTS = {
     "memory": memory,
     "runs": runs,
     "studies": studies,
+    "explorer": explorer,
 }
 for part in sys.argv[1:] or PARTS:
     PARTS[part]()

@@ -16,9 +16,10 @@ LAYERS = [
     {"archive", "variation", "rl", "tasks"},
     {"algorithms"},
     {"metrics", "experiment"},
+    {"choice", "policy_file"},
     {"plots", "explorer"},
     {"report"},
-    {"cli", "cli_study"},
+    {"cli", "cli_study", "cli_explore", "cli_pick"},
 ]
 PACKAGES = {"sklearn": "scikit-learn"}
 COMPANIONS = {"mujoco-mjx"}

@@ -18,6 +18,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from moqd.algorithms import ALGORITHMS, make_algorithm
+from moqd.cli_explore import explore
+from moqd.cli_pick import pick
 from moqd.cli_study import is_study, study, write_report_of
 from moqd.devices import compiled, use_devices
 from moqd.errors import (
@@ -546,6 +548,13 @@ COMMANDS = {
     "resume": Command(resume_run, "continue a run that was stopped, or extend it: moqd resume runs/arm-2-mome-0"),
     "study": Command(
         lambda arguments: study(arguments, out), "make all runs of a study: moqd study small-main --seeds 3"
+    ),
+    "explore": Command(
+        lambda arguments: explore(arguments, out), "look at a run in a browser: moqd explore runs/arm-2-mome-0"
+    ),
+    "pick": Command(
+        lambda arguments: pick(arguments, out),
+        "choose a policy of a run: moqd pick runs/hopper-2-mome-p2c-0 --preference 0.7,0.3",
     ),
     "report": Command(report, "write the report of a run or a study: moqd report runs/arm-2-mome-0"),
     "export": Command(export, "write an archive for other programs: moqd export runs/arm-2-mome-0 --csv"),

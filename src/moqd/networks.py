@@ -28,6 +28,12 @@ class Policy(NamedTuple):
     num_actions: int
     hidden_sizes: tuple[int, ...]
     apply: Callable[[MLP, Float[Array, "obs"]], Float[Array, "act"]]
+    obs_names: tuple[str, ...] = ()
+    """What each observation is, where that is known."""
+    action_names: tuple[str, ...] = ()
+    """What each action moves; from -1 to 1."""
+    control_rate: float | None = None
+    """Actions per second."""
 
 
 def init_mlp(key: Key, sizes: Sequence[int]) -> MLP:

@@ -10,10 +10,10 @@ from moqd.options import overridden
 from moqd.tasks.analytic import ArmConfig, Dtlz2Config, RastriginConfig, arm, dtlz2, rastrigin
 from moqd.tasks.function import FunctionTask
 from moqd.tasks.locomotion import SCENES, LocomotionConfig, locomotion
-from moqd.tasks.task import Replay, Task
+from moqd.tasks.task import Frames, Rendering, Replay, Task
 from moqd.types import Genotype
 
-__all__ = ["TASKS", "FunctionTask", "Replay", "Task", "make_task", "replay"]
+__all__ = ["TASKS", "Frames", "FunctionTask", "Rendering", "Replay", "Task", "make_task", "replay"]
 
 
 class Entry(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from moqd.errors import InputError
-from moqd.tasks.task import Task, check_bounds, validated
+from moqd.tasks.task import Rendering, Task, check_bounds, validated
 from moqd.types import Evaluation, Key
 
 
@@ -33,6 +33,8 @@ class FunctionTask(Task):
     """Whether the function is written in JAX and should be compiled."""
     batched: bool = field(default=False, kw_only=True)
     """Whether the function takes a matrix, one row per solution, and returns matrices."""
+    draw: Callable[[Any], Rendering] | None = field(default=None, kw_only=True, repr=False)
+    """What the explorer shows of a solution: a function of `x` that gives SVG or HTML as text, or `Frames`."""
     failures: deque[str] = field(default_factory=lambda: deque(maxlen=8), init=False, repr=False)
     """What went wrong last, newest at the end."""
 
@@ -65,6 +67,9 @@ class FunctionTask(Task):
         """Genotypes in the user's units."""
         lower, upper = np.asarray(self.bounds, float).T
         return lower + np.asarray(genotype, float) * (upper - lower)
+
+    def render(self, genotype: Float[Array | np.ndarray, "parameters"]) -> Rendering | None:
+        return None if self.draw is None else self.draw(self.parameters(genotype))
 
     def _evaluate_traced(self, genotype: Float[Array, "batch parameters"]) -> Evaluation:
         lower, upper = jnp.asarray(np.asarray(self.bounds, np.float32).T)[:, None, :]

@@ -207,8 +207,18 @@ class LocomotionTask(Task):
 
     @cached_property
     def policy(self) -> Policy:
-        num_obs = _num_obs(self._robot.sys.mj_model)
-        return Policy(num_obs, self._robot.action_size, tuple(self.config.hidden_sizes), apply_policy)
+        observed, moved = _layout(self._robot.sys.mj_model)
+        with jax.ensure_compile_time_eval():
+            control_rate = round(1 / float(self._robot.dt), 3)
+        return Policy(
+            num_obs=len(observed),
+            num_actions=self._robot.action_size,
+            hidden_sizes=tuple(self.config.hidden_sizes),
+            apply=apply_policy,
+            obs_names=observed,
+            action_names=moved,
+            control_rate=control_rate,
+        )
 
     def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
         sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)
@@ -246,11 +256,25 @@ class LocomotionTask(Task):
                 f"the genotype does not fit the policies of task {self.name!r}, whose layers have shapes "
                 f"{[layer.kernel.shape for layer in expected]}; give one policy, not a batch."
             )
-        last, frames = jax.tree.map(np.asarray, self._record(on_one(genotype)))
-        num_steps = int(last.outcome.length[0])
+        (only,) = self.replays(jax.tree.map(lambda leaf: np.asarray(leaf)[None], genotype))
+        return only
+
+    def replays(self, genotype: MLP) -> Iterator[Replay]:
+        """Of a batch of policies, as smallest batches of it, so that they move as when they are evaluated."""
+        number = genotype[0].bias.shape[0]
+        for start in range(0, number, LANES):
+            rows = np.minimum(np.arange(start, start + LANES), number - 1)
+            some = jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf)[rows], genotype)
+            last, frames = jax.tree.map(np.asarray, self._record(on_one(some)))
+            for lane in range(min(LANES, number - start)):
+                yield self._replay(jax.tree.map(lambda leaf, lane=lane: leaf[..., lane], frames), last, lane)
+
+    def _replay(self, frames: Any, last: Episode, lane: int) -> Replay:
+        num_steps = int(last.outcome.length[lane])
         position, rotation, contact = (rows[:num_steps] for rows in frames)
         start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], _rest(self.scene.robot, self.config.backend)[0].x)
         body, shape_start, shape_end, radius = _capsules(self._robot.sys.mj_model)
+        assert last.steps is not None
         return Replay(
             time=np.arange(num_steps + 1) * float(self._robot.dt),
             position=np.concatenate([start.pos, position]),
@@ -260,21 +284,17 @@ class LocomotionTask(Task):
             shape_start=shape_start,
             shape_end=shape_end,
             shape_radius=radius,
-            reward=last.steps.reward[0, :num_steps],
+            reward=np.asarray(last.steps.reward)[lane, :num_steps],
             contact=contact > 0,
         )
 
     @cached_property
     def _record(self) -> Callable[[MLP], Any]:
-        def record(genotype: MLP) -> Any:
-            """The episode of one policy as that of a smallest batch, so that it moves as when it is evaluated."""
-            policies = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES, *leaf.shape)), genotype)
-
+        def record(policies: MLP) -> Any:
             def step(episode: Episode, _: None) -> Any:
                 after = self._advance(policies, episode)
                 pose = after.state.x
-                contact = after.outcome.contact[0] - episode.outcome.contact[0]
-                return after, (pose.pos[..., 0], pose.rot[..., 0], contact)
+                return after, (pose.pos, pose.rot, (after.outcome.contact - episode.outcome.contact).T)
 
             first = self._first(policies, None, self._no_steps(LANES), jnp.int32(0))
             return jax.lax.scan(step, first, length=self.config.episode_length)
@@ -458,15 +478,6 @@ def _rest(name: str, backend: str) -> tuple[Any, Float[Array | np.ndarray, "obs"
             return jax.jit(reset)()
 
 
-def _num_obs(model: Any) -> int:
-    """Brax's robots observe positions and velocities of their joints, but not how far they have come: one number, or
-    two where the robot does not move in a plane."""
-    import mujoco
-
-    free = model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
-    return int(model.nq + model.nv) - (2 if free else 1)
-
-
 def _capsules(model: Any) -> tuple[Any, Any, Any, Any]:
     """Body, start, end and radius of every shape of the robot, in the frame of its body."""
     import mujoco
@@ -480,6 +491,30 @@ def _capsules(model: Any) -> tuple[Any, Any, Any, Any]:
             raise InputError(f"shape {shape} of the robot is neither a capsule nor a sphere, so it cannot be replayed.")
     middle = model.geom_pos[shapes]
     return model.geom_bodyid[shapes] - 1, middle - along, middle + along, model.geom_size[shapes, 0]
+
+
+def _layout(model: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What each observation is, and which joint each action moves.
+
+    Brax's robots observe the positions of their joints, but not how far they have come (one number, or two where the
+    robot does not move in a plane), and then the velocities of all.
+    """
+    import mujoco
+
+    free = int(mujoco.mjtJoint.mjJNT_FREE)
+    position, velocity = [], []
+    for joint in range(model.njnt):
+        name = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, joint) or f"joint {joint}"
+        if model.jnt_type[joint] == free:
+            position += [f"{name} {part}" for part in ("x", "y", "z", *(f"quaternion {axis}" for axis in "wxyz"))]
+            velocity += [f"{name} {part} velocity" for part in ("x", "y", "z", "roll", "pitch", "yaw")]
+        else:
+            position.append(name)
+            velocity.append(f"{name} velocity")
+    joints = [int(model.actuator_trnid[i, 0]) for i in range(model.nu)]
+    moved = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, joint) or f"joint {joint}" for joint in joints]
+    unseen = 2 if model.jnt_type[0] == free else 1
+    return (*position[unseen:], *velocity), tuple(moved)
 
 
 @contextlib.contextmanager

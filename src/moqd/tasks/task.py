@@ -1,13 +1,14 @@
 """The Task contract: what an algorithm and a run need to know of a problem."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from moqd.errors import InputError, unknown_name
 from moqd.networks import Policy
@@ -33,6 +34,18 @@ class Replay(NamedTuple):
     """Of each step from a frame to the next, in the user's direction."""
     contact: Bool[np.ndarray, "steps features"]
     """Which feet touch the ground after the step."""
+
+
+class Frames(NamedTuple):
+    """Pictures of a solution, one after the other."""
+
+    images: Sequence[UInt8[np.ndarray, "height width 3"]]
+    seconds: float = 0.05
+    """Between two of them."""
+
+
+Rendering: TypeAlias = str | Frames
+"""SVG or HTML, or pictures."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -90,6 +103,18 @@ class Task(ABC):
     def replay(self, genotype: Genotype) -> Replay:
         """The episode of one policy, to be drawn."""
         raise InputError(f"task {self.name!r} cannot be replayed: its solutions are not policies of a robot.")
+
+    def replays(self, genotype: Genotype) -> Iterator[Replay]:
+        """The episodes of a batch of policies."""
+        number = jax.tree.leaves(genotype)[0].shape[0]
+        return (self.replay(jax.tree.map(lambda leaf, i=i: leaf[i], genotype)) for i in range(number))
+
+    def render(self, genotype: Genotype) -> Rendering | None:
+        """One solution to look at, where there is no replay: SVG or HTML as text, or frames; None: nothing to show.
+
+        To be overridden. The page shows text without running what may be scripts in it.
+        """
+        return None
 
     def __post_init__(self) -> None:
         for name in ("objective_names", "minimised", "feature_names", "feature_bounds"):

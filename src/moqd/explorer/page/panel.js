@@ -1,0 +1,257 @@
+// The preference and what it recommends, the facts of the run, and those of the solution that is played.
+
+function drawRunFacts(run) {
+  const occupied = run.rowsOf.filter((rows) => rows.length).length;
+  const share = `${((100 * occupied) / run.cells).toFixed(occupied === run.cells ? 0 : 1)} %`;
+  const facts = [
+    ["solutions", grouped(run.count)],
+    ["coverage", `${share} (${occupied} of ${run.cells})`],
+    ["global front", grouped(run.front.length)],
+    ["evaluations", grouped(run.facts.evaluations)],
+    ["iterations", iterationsText(run.facts)],
+    ...((run.facts.seed ?? null) === null ? [] : [["seed", String(run.facts.seed)]]),
+  ];
+  byId("task").textContent = run.task;
+  byId("algorithm").textContent = run.algorithm;
+  byId("run-name").textContent = run.name;
+  byId("facts-of-run").replaceChildren(...facts.map(([name, value]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+}
+
+/** How many there were, and of how many if it was to be more. */
+function iterationsText({ iteration, iterations }) {
+  const reached = iteration ?? iterations;
+  return reached === iterations ? grouped(iterations) : `${grouped(reached)} of ${grouped(iterations)}`;
+}
+
+/** The sliders; moving one leaves the others in proportion. */
+function createWeights(host, objectives, current, onPreference) {
+  const change = oncePerFrame((i, weight) => onPreference(withWeight(current(), i, weight)));
+  const rows = objectives.map(({ name, label, sign }, i) => {
+    const id = `weight-${i}`;
+    const input = element("input", { id, type: "range", min: 0, max: 1, step: 0.01, disabled: objectives.length < 2,
+      oninput: (event) => change(i, Number(event.target.value)) });
+    const output = element("output", { for: id });
+    const goal = sign < 0 ? "less is better" : "more is better";
+    host.append(element("div", { class: "weight" },
+      element("label", { for: id, title: `${label}: ${goal}` }, `${sign < 0 ? "↓" : "↑"} ${name}`), input, output));
+    return { input, output };
+  });
+  return (preference) => preference.forEach((weight, i) => {
+    const { input, output } = rows[i];
+    input.value = weight;
+    input.style.setProperty("--share", weight);
+    output.textContent = `${(100 * weight).toFixed(0)} %`;
+  });
+}
+
+/** The limits; one without a number does not count yet. */
+function createLimits(host, objectives, onLimits) {
+  const rows = [];
+
+  function read() {
+    return rows.filter(({ value }) => value.value.trim() !== "" && Number.isFinite(value.valueAsNumber)).map((row) => (
+      { objective: row.objective.value, relation: row.relation.value, value: row.value.valueAsNumber }));
+  }
+
+  function add(limit = {}) {
+    const changed = () => onLimits(read());
+    const objective = element("select", { "aria-label": "Objective", onchange: changed },
+      ...objectives.map(({ name }) => option(name, name, name === limit.objective)));
+    const relation = element("select", { "aria-label": "At least or at most", onchange: changed },
+      option(">=", "≥", limit.relation === ">="), option("<=", "≤", limit.relation === "<="));
+    const value = element("input", { type: "number", step: "any", "aria-label": "Limit", placeholder: "number",
+      value: limit.value ?? null, oninput: changed });
+    const drop = () => {
+      rows.splice(rows.indexOf(row), 1);
+      row.element.remove();
+      changed();
+      byId("add-limit").focus();
+    };
+    const remove = element("button",
+      { type: "button", class: "icon", "aria-label": "Remove this limit", onclick: drop }, "×");
+    const row = { objective, relation, value,
+      element: element("div", { class: "limit" }, objective, relation, value, remove) };
+    rows.push(row);
+    host.append(row.element);
+    return row;
+  }
+
+  byId("add-limit").addEventListener("click", () => add().value.focus());
+  /** Shows limits that were set from elsewhere; what one is just typing stays. */
+  return (limits) => {
+    if (JSON.stringify(read()) === JSON.stringify(limits)) return;
+    rows.splice(0);
+    host.replaceChildren();
+    limits.forEach(add);
+  };
+}
+
+/** The recommended solution of all cells and of the selected one, each with its objectives. */
+function drawRecommended({ run, rule, recommended, best, cell, limits }, onShow) {
+  byId("chosen-by").textContent = `by the rule “${rule}”`;
+  const host = byId("recommended");
+  const pressed = [...host.querySelectorAll("button")].indexOf(document.activeElement);
+  if (recommended === null) {
+    host.replaceChildren(element("p", { class: "nothing" }, nothingWithin(run, limits)));
+    announce(nothingWithin(run, limits));
+    return;
+  }
+  const line = (glyph, where, row) => {
+    const show = element("button", { type: "button", class: glyph === "★" ? "strong" : "quiet",
+      onclick: () => onShow(row), "aria-label": `Show it: solution ${row}, cell ${run.cellOf[row]}` }, "Show it");
+    const mark = element("b", { class: "accent", "aria-hidden": "true" }, glyph);
+    return element("tr", {}, element("th", { scope: "row" }, mark, ` ${where}`), element("td", {}, show),
+      ...objectivesOf(run, row).map((value) => element("td", {}, value)));
+  };
+  const none = () => element("tr", {}, element("th", { scope: "row" }, "☆ this cell"),
+    element("td", { colspan: run.k + 1, class: "muted" },
+      run.rowsOf[cell].length ? "none within the limits" : "empty"));
+  const inCell = cell === null ? [] : [best === null ? none() : line("☆", "this cell", best)];
+  host.replaceChildren(element("table", {},
+    element("thead", {}, element("tr", {}, element("td", { colspan: 2 }), ...run.objective.map(({ name, label }) =>
+      element("th", { scope: "col", title: label }, name)))),
+    element("tbody", {}, line("★", `cell ${run.cellOf[recommended]}`, recommended), ...inCell)));
+  // The button that was pressed is drawn anew, and must keep the focus.
+  host.querySelectorAll("button")[pressed]?.focus();
+  const spoken = objectivesOf(run, recommended).map((value, i) => `${run.objective[i].label} ${value}`).join(", ");
+  announce(`Recommended by the rule ${rule}: solution ${recommended} of cell ${run.cellOf[recommended]}: ${spoken}`);
+}
+
+/** For those who listen to the page; once only. */
+function announce(text) {
+  if (byId("announcement").textContent !== text) byId("announcement").textContent = text;
+}
+
+function nothingWithin(run, limits) {
+  if (run.count === 0) return "The archive is empty; there is nothing to choose from.";
+  const names = run.objective.map(({ name }) => name);
+  const ranges = [...new Set(limits.map(({ objective }) => objective))].map((name) => {
+    const i = names.indexOf(name);
+    return `${name} is from ${objectiveRange(run, i).map((value) => written(value, extentOf(run, i))).join(" to ")}`;
+  });
+  return `No solution keeps to all limits; in the archive ${ranges.join(", ")}: loosen a limit.`;
+}
+
+// ------------------------------------------------------------------------------------------- facts of a solution
+
+/** A table with archived and replayed objectives, features, preference and parameters of each solution shown. */
+function drawFacts(host, shown) {
+  if (!shown.length) return host.replaceChildren();
+  const [{ run }] = shown;
+  // Only robots replay their solutions.
+  const columns = shown.some((one) => one.run.robot) ? ["archived", "replayed"] : ["archived"];
+  const wide = (label, textOf) => element("tr", {}, element("th", { scope: "row" }, label),
+    ...shown.map((one) => element("td", { colspan: columns.length }, textOf(one))));
+  const head = shown.length > 1 ? [element("tr", {}, element("td"), ...shown.map(({ letter }) =>
+    element("th", { colspan: columns.length, scope: "colgroup" }, letter)))] : [];
+  const kinds = element("tr", {}, element("td"), ...shown.flatMap(() =>
+    columns.map((name) => element("th", { scope: "col" }, name))));
+  const objectives = run.objective.map(({ label }, i) => element("tr", {}, element("th", { scope: "row" }, label),
+    ...shown.flatMap((one) => objectiveCells(one, i).slice(0, columns.length))));
+  const features = run.feature.map(({ label, low, high }, i) => wide(label, (one) =>
+    written(one.run.features[one.row * run.feature.length + i], high - low)));
+  const preference = wide("made for preference", (one) => preferenceText(one.run, one.row));
+  const names = [...new Set(shown.flatMap((one) => one.run.parameters?.names ?? []))];
+  const parameters = names.map((name) => wide(name, (one) => parameterText(one, name)));
+  const body = element("tbody", {}, ...objectives, ...features, preference, ...parameters);
+  host.replaceChildren(
+    element("div", { class: "rows", tabindex: 0, role: "region", "aria-label": "Facts of the solution" },
+      element("table", {}, element("thead", {}, ...head, kinds), body)));
+}
+
+function parameterText({ run, row }, name) {
+  const at = run.parameters ? run.parameters.names.indexOf(name) : -1;
+  return at < 0 ? "–" : trimmed(written(run.parameters.of(row)[at]));
+}
+
+function objectiveCells({ run, row, gait }, i) {
+  const replayed = gait?.objectives?.[i];
+  return [element("td", {}, written(run.objectives[row * run.k + i], extentOf(run, i))),
+    element("td", {}, replayed === undefined ? "–" : written(replayed, extentOf(run, i)))];
+}
+
+function preferenceText(run, row) {
+  const weights = rowOf(run.preferences, row, run.k);
+  const any = weights.every(Number.isFinite) && weights.some((weight) => weight !== 0);
+  return any ? weights.map((weight) => weight.toFixed(2)).join(" : ") : "–";
+}
+
+/** How to get the solution out of the archive, in a box to copy it from; nothing if no text says how. */
+function drawCommand(host, text) {
+  if (host.dataset.text === text) return;
+  host.dataset.text = text;
+  host.replaceChildren(...(text ? [commandBox(text)] : []));
+}
+
+/** The command that writes a policy to a file. */
+function exportCommand(run, row) {
+  return `moqd pick ${quoted(run.path)} --solution ${row} --export policy.npz`;
+}
+
+/** The call in Python that chooses by a preference, a rule and limits: in the archive, or in one cell of it. */
+function pickCall(run, { preference, rule, limits }, cell) {
+  const list = (values) => `[${values.map((value) => Number(value.toPrecision(12))).join(", ")}]`;
+  const texts = limits.map(({ objective, relation, value }) => pythonText(`${objective}${relation}${value}`));
+  const features = cell === null ? [] : rowOf(run.centroid, cell, run.feature.length);
+  return `moqd.pick(${["run", list(preference),
+    ...(features.length ? [`feature=${list(features)}`] : []),
+    ...(limits.length ? [`limits=[${texts.join(", ")}]`] : []),
+    ...(rule === "weighted" ? [] : [`rule=${pythonText(rule)}`])].join(", ")})`;
+}
+
+/** A string as Python and JSON write it. */
+function pythonText(text) {
+  return JSON.stringify(text);
+}
+
+function commandBox(text) {
+  const words = text.split(" ").map((word) => (word.startsWith("--") ? element("span", {}, word) : word));
+  const code = element("code", {}, ...words.flatMap((word, i) => (i ? [" ", word] : [word])));
+  const button = element("button", { type: "button", class: "quiet", onclick: async () => {
+    await copied(text, code);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  } }, "Copy");
+  return element("div", { class: "command" }, code, button);
+}
+
+/** As a shell takes one word (shlex.quote). */
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
+}
+
+async function copied(text, code) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Without the right to the clipboard, the old way needs a selection.
+    getSelection().selectAllChildren(code);
+    document.execCommand("copy");
+  }
+}
+
+/** What to say where there is no gait. */
+function noteOf(run, gait) {
+  const code = (text) => element("code", {}, text);
+  if (run.count === 0) return ["The archive is empty: there is nothing to show."];
+  if (gait === null) return ["Choose a solution to see it here."];
+  if (gait.kind === "pending") return [run.robot ? "Recording its gait…" : "Drawing it…"];
+  if (gait.kind === "error") return [gait.text];
+  if (gait.kind === "none") {
+    return [run.visible ? "The task has nothing to show of this solution."
+      : "This task has nothing to show of its solutions."];
+  }
+  const thing = run.robot ? "gait" : "picture";
+  const some = Object.keys(run.gaits).length > 0;
+  const missing = some ? `This page has no ${thing} of this solution; those with a filled point have one. `
+    : `This page has no ${thing}s. `;
+  const all = " writes a page with all of them.";
+  if (run.own || run.path === "") {
+    return [missing, "In Python, ", code('write_explorer([run], "explorer.html", gaits="all")'), " of ",
+      code("moqd.explorer"), all];
+  }
+  const command = `moqd explore ${quoted(run.path)}`;
+  return [missing, code(`${command} --serve`), ` ${run.robot ? "records" : "draws"} any ${thing} on demand, `,
+    code(`${command} --gaits all`), all];
+}

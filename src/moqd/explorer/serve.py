@@ -1,0 +1,115 @@
+"""The page from a server of this machine alone, which can simulate any solution on demand.
+
+It listens on 127.0.0.1, answers two addresses, and only with the token that is in the page's address: no other page in
+the same browser, and no other machine, gets anything from it. No part of a request is ever a path on the disk.
+"""
+
+import json
+import secrets
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from moqd.errors import InputError
+from moqd.experiment.store import Run
+from moqd.explorer.gaits import gait_of
+
+HOST = "127.0.0.1"
+KEPT = 1000
+"""Gaits that are kept, so that they are simulated once."""
+
+
+class ExplorerServer(ThreadingHTTPServer):
+    """Serves one page, and gaits of its runs."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, page: str, runs: Sequence[Run], port: int = 0) -> None:
+        self._page, self._runs = page.encode(), runs
+        self._solutions = [run.solutions() for run in runs]
+        self._token = secrets.token_urlsafe(24)
+        self._known: dict[tuple[int, int], bytes] = {}
+        self._simulating = threading.Lock()
+        super().__init__((HOST, port), _Handler)
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser of this machine."""
+        return f"http://{HOST}:{self.server_port}/?token={self._token}"
+
+    def answer(self, host: str | None, target: str) -> tuple[HTTPStatus, str, bytes]:
+        """Status, type and content for a request."""
+        port = "" if self.server_port == 80 else f":{self.server_port}"  # which browsers leave out
+        if host not in {f"{name}{port}" for name in (HOST, "localhost")}:
+            return _refusal(HTTPStatus.FORBIDDEN, "this server answers only to its own address")
+        try:
+            address = urlsplit(target)
+            query = parse_qs(address.query, max_num_fields=8)
+        except ValueError:
+            return _refusal(HTTPStatus.NOT_FOUND, "there is no such address")
+        if not secrets.compare_digest("".join(query.get("token", [])).encode(), self._token.encode()):
+            return _refusal(HTTPStatus.FORBIDDEN, "the token is missing or wrong; open the address that moqd printed")
+        if address.path == "/":
+            return HTTPStatus.OK, "text/html; charset=utf-8", self._page
+        if address.path == "/gait":
+            return self._gait(query)
+        return _refusal(HTTPStatus.NOT_FOUND, "there is no such address")
+
+    def _gait(self, query: dict[str, list[str]]) -> tuple[HTTPStatus, str, bytes]:
+        place = [_count(query.get(name, [])) for name in ("run", "solution")]
+        if None in place or not self._is_there(run := int(place[0] or 0), row := int(place[1] or 0)):
+            return _refusal(HTTPStatus.NOT_FOUND, "there is no such solution")
+        content = self._known.get((run, row)) or self._simulated(run, row)
+        return HTTPStatus.OK, "application/json", content
+
+    def _simulated(self, run: int, row: int) -> bytes:
+        with self._simulating:  # one at a time: each uses all cores
+            if (run, row) in self._known:  # by the one before
+                return self._known[run, row]
+            try:
+                content = json.dumps(gait_of(self._runs[run].task, self._solutions[run], row), allow_nan=False).encode()
+            except (InputError, ValueError) as error:
+                return json.dumps({"error": str(error)}).encode()
+            if len(self._known) >= KEPT:
+                self._known.pop(next(iter(self._known)))
+            self._known[run, row] = content
+            return content
+
+    def _is_there(self, run: int, row: int) -> bool:
+        return run < len(self._runs) and row < len(self._solutions[run].cell)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ExplorerServer
+    server_version, sys_version = "moqd", ""
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def do_GET(self) -> None:
+        status, kind, content = self.server.answer(self.headers.get("Host"), self.path)
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        with suppress(ConnectionError):  # whoever asked is gone
+            self.end_headers()
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as http.server has it
+        """Nothing: the terminal is for what the user did."""
+
+
+def _refusal(status: HTTPStatus, why: str) -> tuple[HTTPStatus, str, bytes]:
+    return status, "application/json", json.dumps({"error": why}).encode()
+
+
+def _count(values: list[str]) -> int | None:
+    text = values[0] if len(values) == 1 else ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None

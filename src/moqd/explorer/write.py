@@ -1,0 +1,150 @@
+"""The page as one HTML file that needs nothing else."""
+
+import hashlib
+import json
+import os
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from moqd.errors import InputError, unknown_name
+from moqd.experiment.store import Run
+from moqd.explorer.content import content_of
+from moqd.explorer.gaits import record
+from moqd.files import write_text
+from moqd.tasks import Task
+
+SCRIPTS = (
+    "dom.js",
+    "choose.js",
+    "data.js",
+    "colours.js",
+    "parallel.js",
+    "map.js",
+    "front.js",
+    "scene.js",
+    "player.js",
+    "panel.js",
+    "main.js",
+)
+"""Our own, in their order; all of them share one scope."""
+POLICY = (
+    "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; frame-src 'self'; "
+    "connect-src {server}; base-uri 'none'; form-action 'none'"
+)
+"""What the browser allows the page: no script but ours and plotly.js, and no request, but where it is served."""
+
+
+EXPLORER = "explorer.html"
+MEGABYTE = 1_000_000
+GAITS = ("some", "all", "none")
+ROBOT = 10_000
+"""Bytes that the shapes of a robot may take."""
+BUDGET = 25.0
+"""Megabytes of the file, if possible."""
+
+
+def write_explorer(
+    runs: Run | Sequence[Run],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    gaits: str = "some",
+    budget: float = BUDGET,
+    tick: Callable[[int, int], None] = lambda run, number: None,
+) -> Path:
+    """Writes the page of a run, or of several of one task; if no path is given, into the folder of the first.
+
+    `gaits` is "some" (of the solutions that one looks at first, within the budget in megabytes), "all" or "none".
+    """
+    runs = [runs] if isinstance(runs, Run) else runs
+    check_together(runs)
+    place = _place(runs[0], path)
+    write_text(place, explorer_page(runs, gaits=gaits, budget=budget, tick=tick))
+    return place
+
+
+def explorer_page(
+    runs: Sequence[Run],
+    *,
+    gaits: str = "some",
+    budget: float = BUDGET,
+    served: bool = False,
+    tick: Callable[[int, int], None] = lambda run, number: None,
+) -> str:
+    """The page as text."""
+    check_together(runs)
+    if gaits not in GAITS:
+        raise unknown_name("gaits", gaits, GAITS)
+    title, content = f"{runs[0].task.name}: explorer", content_of(runs, served=served)
+    bare = len(page_text(title, content).encode()) + ROBOT * len(runs)
+    share = max(0.0, budget * MEGABYTE - bare) / len(runs)
+    for i, run in enumerate(runs):
+        content["runs"][i] |= record(run, gaits, share, partial(tick, i))._asdict()
+    return page_text(title, content)
+
+
+def check_together(runs: Sequence[Run]) -> None:
+    """Runs on one page must have the same objectives and features."""
+    if not runs:
+        raise InputError("no run is given; give at least one.")
+    first = runs[0].task
+    for run in runs[1:]:
+        task = run.task
+        if _kind(task) != _kind(first):
+            raise InputError(
+                f"{str(run.path)!r} is of the task {task.name!r} and {str(runs[0].path)!r} of {first.name!r}; runs on "
+                "one page must have the same objectives and features."
+            )
+
+
+def _kind(task: Task) -> tuple[Sequence[Any], ...]:
+    return task.objective_names, sorted(task.minimised), task.feature_names, task.feature_bounds
+
+
+def _place(run: Run, path: str | os.PathLike[str] | None) -> Path:
+    if path is not None:
+        return Path(path)
+    if run.path is None:
+        raise InputError("the run is in no folder; say where to write its page.")
+    return run.path / EXPLORER
+
+
+def page_text(title: str, content: Mapping[str, Any]) -> str:
+    """The file. Names cannot be more than text: the content is data, in which no tag can begin."""
+    from plotly.offline import get_plotlyjs
+
+    own = "\n".join(_part(name) for name in SCRIPTS)
+    try:
+        data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    except ValueError as error:
+        raise InputError("the run holds a number that is not finite where none can be, so it has no page.") from error
+    script, plotly = f'(() => {{\n"use strict";\n{own}\n}})();', get_plotlyjs().replace("</script", "<\\/script")
+    parts = {
+        "TITLE": escape(title),
+        "POLICY": POLICY.format(
+            scripts=" ".join(map(_fingerprint, (script, plotly))), server="'self'" if content["served"] else "'none'"
+        ),
+        "STYLE": _part("style.css"),
+        "PLOTLY": plotly,
+        "CONTENT": data,
+        "SCRIPT": script,
+    }
+    before, *after = _part("page.html").split("{{")
+    pieces = [before]
+    for piece in after:
+        name, _, rest = piece.partition("}}")
+        pieces += [parts[name], rest]
+    return "".join(pieces)
+
+
+def _fingerprint(script: str) -> str:
+    """By which a Content-Security-Policy knows a script."""
+    return f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _part(name: str) -> str:
+    return (files("moqd.explorer") / "page" / name).read_text(encoding="utf-8")
