@@ -5,12 +5,14 @@ the shares of the episode in which each foot touches the ground. This is the onl
 """
 
 import contextlib
+import importlib
 import io
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
@@ -451,8 +453,9 @@ class LocomotionTask(Task):
 @cache
 def _robot(name: str, backend: str) -> Any:
     with _brax(), jax.ensure_compile_time_eval():
-        from brax import envs
-        from brax.io import mjcf
+        with _postponed("jaxopt"):  # for the generalized backend alone
+            from brax import envs
+            from brax.io import mjcf
 
         # Brax copies every array of the model once more, for which JAX compiles a program for each shape.
         usual, mjcf.jp = mjcf.jp, SimpleNamespace(array=jnp.asarray)
@@ -517,11 +520,33 @@ def _layout(model: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (*position[unseen:], *velocity), tuple(moved)
 
 
+class _Postponed(ModuleType):
+    """Stands for a module while another one imports it; it is imported when something of it is used after that."""
+
+    needed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name) if self.needed else Any
+
+
+@contextlib.contextmanager
+def _postponed(*names: str) -> Iterator[None]:
+    """Where modules are imported that import these, which take their time and are not needed here."""
+    modules = {name: _Postponed(name) for name in names if name not in sys.modules}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name, module in modules.items():
+            del sys.modules[name]
+            module.needed = True
+
+
 @contextlib.contextmanager
 def _brax() -> Iterator[None]:
     """Where Brax's code runs: its notices and MuJoCo's log stay away, and JAX is as lenient as Brax needs it."""
-    with contextlib.redirect_stdout(io.StringIO()):  # "Failed to import warp", which nobody asked for
-        import mujoco.mjx
+    with _postponed("trimesh", "scipy.spatial"), contextlib.redirect_stdout(io.StringIO()):
+        import mujoco.mjx  # which prints that it has no Warp, and has meshes, of which these robots have none
     handler = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda message: None)  # by default: MUJOCO_LOG.TXT in the current folder
     try:
