@@ -1,5 +1,7 @@
 """The robots, checked by physics that can be done by hand, by MuJoCo's own geometry and by Brax's own step."""
 
+import subprocess
+import sys
 from functools import cache, partial
 
 import jax
@@ -297,3 +299,20 @@ def test_other_hidden_sizes():
 def test_as_much_is_observed_as_brax_says(name):
     with _brax():
         assert task_of(name).policy.num_obs == task_of(name)._robot.observation_size
+
+
+def test_what_only_other_robots_need_is_imported_when_it_is_used() -> None:
+    script = """
+import sys
+import moqd
+moqd.make_task("hopper-2").policy
+assert not {"trimesh", "scipy.spatial", "jaxopt"} & set(sys.modules)
+from brax.generalized import constraint
+from mujoco.mjx._src import mesh
+import jaxopt, scipy.spatial, trimesh
+assert mesh.trimesh.Trimesh is trimesh.Trimesh
+assert mesh.spatial.ConvexHull is scipy.spatial.ConvexHull
+assert constraint.jaxopt.ProjectedGradient is jaxopt.ProjectedGradient
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
