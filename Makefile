@@ -32,10 +32,10 @@ demo: install  ## teach a hopper to hop by MOME-P2C, in a few minutes, and show 
 	$(BIN)/moqd explore runs/demo
 
 test: install  ## the tests, a few minutes
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-slow: install  ## the long tests too
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.bench-installed  ## measure against QDax and pymoo, as ratios
 	$(BIN)/python -m benchmarks

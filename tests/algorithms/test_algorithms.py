@@ -69,7 +69,7 @@ RELATED = [
 ]
 
 
-@pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=[*RELATED, "pga-me"]))
+@pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=[*RELATED, "pga-me", "spea2"]))
 def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     task = walk(3) if name in LEARNERS else moqd.make_task("dtlz2-5")
     algorithm = small(name, task)
@@ -96,7 +96,9 @@ def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     assert algorithm.uses_devices or ask._cache_size() == 1
 
 
-@pytest.mark.parametrize("name", quick([*OTHERS, "mome-p2c", "mome-pgx", "pga-me"], except_for=[*RELATED, "pga-me"]))
+@pytest.mark.parametrize(
+    "name", quick([*OTHERS, "mome-p2c", "mome-pgx", "pga-me"], except_for=[*RELATED, "pga-me", "spea2"])
+)
 def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(name, tmp_path):
     task = task_for(name)
     one = moqd.run(small(name, task), task, iterations=30, seed=3)

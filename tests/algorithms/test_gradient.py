@@ -205,7 +205,7 @@ def test_pga_me_keeps_the_best_sum_of_every_cell(name, cells):
     assert state.archive.fitness.shape == (8, 4, 3)
 
 
-@pytest.mark.parametrize("name", ["mome-p2c", "mome-pgx", "pga-me"])
+@pytest.mark.parametrize("name", ["mome-p2c", "mome-pgx", pytest.param("pga-me", marks=pytest.mark.slow)])
 def test_every_row_says_how_learning_goes(name, tmp_path):
     task = walk()
     result = moqd.run(small(name, task), task, iterations=4, log_every=2, out=tmp_path / "run")

@@ -4,8 +4,11 @@ And the commands `moqd explore` and `moqd pick`, on the same run of a robot."""
 
 import gzip
 import json
+import re
+import shutil
 from base64 import b64decode
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -310,6 +313,15 @@ def test_mistakes_of_explore_are_one_sentence(robot, tmp_path, capsys):
     ):
         assert main(["explore", *arguments]) == 2
         assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_guide_runs(robot, tmp_path, monkeypatch):
+    """On this run instead of the demo's."""
+    shutil.copytree(robot.path, tmp_path / "runs" / "demo")
+    monkeypatch.chdir(tmp_path)
+    guide = (Path(__file__).parents[2] / "docs" / "explorer.md").read_text()
+    exec("\n".join(re.findall(r"```python\n(.*?)```", guide, re.DOTALL)), {})
+    assert (tmp_path / "policy.npz").exists()
 
 
 def test_gaits_are_those_of_the_replay(robot):
