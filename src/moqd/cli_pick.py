@@ -147,7 +147,8 @@ def _show(out: Console, run: Run, rows: Sequence[int], shown: Sequence[Solution]
         out.print(f"{escape(options.rule)}: {escape(RULES[options.rule])}", highlight=False, style="dim")
     table = Table(box=SIMPLE_HEAD)
     table.add_column("")
-    for name in ("solution", "cell", *task.objective_names, *task.feature_names):
+    directions = (f"{'↓' if name in task.minimised else '↑'} {name}" for name in task.objective_names)
+    for name in ("solution", "cell", *directions, *task.feature_names):
         table.add_column(Text(name), justify="right")
     for i, (row, one) in enumerate(zip(rows, shown, strict=True)):
         numbers = [f"{value:.5g}" for value in (*one.objectives.values(), *one.features.values())]

@@ -170,3 +170,32 @@ def test_the_second_start_compiles_nothing(tmp_path):
         assert programs > 0
         assert from_cache == start * programs
         assert told.stderr == ""
+
+
+def test_other_seeds_take_the_same_programs(tmp_path):
+    """A second run with another seed compiles nothing."""
+    script = """
+import sys
+import jax
+import moqd
+from moqd.experiment.compilation import HIT, COMPILE, use_cache
+from pathlib import Path
+
+use_cache(Path(sys.argv[1]))
+seen = {HIT: 0, COMPILE: 0}
+jax.monitoring.register_event_listener(lambda name, **_: seen.update({HIT: seen[HIT] + (name == HIT)}))
+jax.monitoring.register_event_duration_secs_listener(
+    lambda name, *_, **__: seen.update({COMPILE: seen[COMPILE] + (name == COMPILE)})
+)
+task = moqd.make_task("arm-2", num_joints=3)
+moqd.run(moqd.make_algorithm("mome", task, num_cells=4, ga_batch=8), task, iterations=2, seed=int(sys.argv[2]))
+print(seen[COMPILE] - seen[HIT])
+"""
+    environment = os.environ | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    compiled = []
+    for seed in ("0", "1"):
+        command = [sys.executable, "-c", script, str(tmp_path), seed]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        compiled.append(int(done.stdout))
+    assert compiled[0] > 0
+    assert compiled[1] == 0

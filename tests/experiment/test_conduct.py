@@ -30,11 +30,11 @@ OFTEN = Manner(cores=1, checkpoint_minutes=0.0, timing=False)
 """One core each, and a checkpoint after every chunk."""
 
 
-EARLY = range(30, 150)
+EARLY = range(30, 200)
 """Iterations at which a run has saved something, and has much to do."""
 
 
-def study_of(seeds, iterations=400, name="tiny", **options):
+def study_of(seeds, iterations=600, name="tiny", **options):
     small = {"num_cells": 8, "front_length": 4}
     return make_study(
         name,
@@ -45,7 +45,7 @@ def study_of(seeds, iterations=400, name="tiny", **options):
         },
         seeds=seeds,
         iterations=iterations,
-        log_every=20,
+        log_every=10,
     )
 
 
@@ -133,7 +133,7 @@ def test_results_are_read_without_genotypes(whole):
         assert (result.task, result.algorithm, result.seed) == (run.task, run.algorithm, run.seed)
         assert result.archive.genotype == ()
         assert result.archive.fitness.shape == (8, 4, 2)
-        assert result.metrics["iteration"][-1] == 400
+        assert result.metrics["iteration"][-1] == 600
         assert result.config["machine"]["cores"] == 1
         assert result.config["devices"] == ["cpu"]
 

@@ -107,7 +107,7 @@ def test_the_parts_are_those_of_the_run(name):
     before, loop = untimed(name)
     after, algorithm, task = loop.carry.state, loop._algorithm, loop._task
     ask, evaluate, tell = (loop._key(jnp.int32(6), one) for one in (Purpose.ASK, Purpose.EVALUATE, Purpose.TELL))
-    offspring = loop._ask(jnp.int32(6), before)
+    offspring = loop._ask(ask, jnp.int32(6), before)
     evaluation = validated(task, loop._evaluate(evaluate, offspring.genotype))
     # One evaluation that the run has made goes into the archive as it went in there.
     assert_same(jax.jit(algorithm.add)(tell, before.archive, offspring, evaluation)[0], after.archive)

@@ -89,7 +89,7 @@ class Loop:
         self._ask = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
         self._program = self._evaluation_program()
         self._tell: Any = jax.jit(self._tell_and_count, donate_argnums=1)
-        self._fused = jax.jit(self._iterate, donate_argnums=2)
+        self._fused = jax.jit(self._iterate, donate_argnums=3)
         self._state, self._offspring = jax.eval_shape(algorithm.init, self._root)
         self._large = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self._state)) >= LARGE
         self.batch = self._offspring.source.shape[0]
@@ -159,10 +159,11 @@ class Loop:
 
     def _run_chunk(self, stop: int) -> None:
         if self._task.traceable and not self._spread:
-            self.carry, self.metrics = self._fused(jnp.int32(self.iteration + 1), jnp.int32(stop + 1), self.carry)
+            bounds = jnp.int32(self.iteration + 1), jnp.int32(stop + 1)
+            self.carry, self.metrics = self._fused(self._root, *bounds, self.carry)
             self.iteration = stop
         else:
-            self.carry, self.metrics = self._step(jnp.int32(self.iteration + 1), self.carry)
+            self.carry, self.metrics = self._step(self._root, jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
 
     def _tell_seeds(self, seeds: Seeds) -> None:
@@ -184,15 +185,16 @@ class Loop:
         padding = jnp.int32(-number % self.batch)  # which is not valid, but has not failed
         self.carry = self.carry._replace(progress=progress._replace(failed=progress.failed - padding))
 
-    def _iterate(self, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
-        _, metrics = jax.eval_shape(self._step, start, carry)
+    def _iterate(self, root: Key, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
+        """The seed is an argument, so that runs with other seeds take the same program from the cache."""
+        _, metrics = jax.eval_shape(self._step, root, start, carry)
         none_yet = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metrics)
-        return jax.lax.fori_loop(start, stop, lambda i, last: self._step(i, last[0]), (carry, none_yet))
+        return jax.lax.fori_loop(start, stop, lambda i, last: self._step(root, i, last[0]), (carry, none_yet))
 
-    def _step(self, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
-        offspring = self._ask(iteration, carry.state)
-        evaluation = self._evaluate(self._key(iteration, Purpose.EVALUATE), offspring.genotype)
-        return self._tell(self._key(iteration, Purpose.TELL), carry, offspring, evaluation)
+    def _step(self, root: Key, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
+        offspring = self._ask(key_for(root, iteration, Purpose.ASK), iteration, carry.state)
+        evaluation = self._evaluate(key_for(root, iteration, Purpose.EVALUATE), offspring.genotype)
+        return self._tell(key_for(root, iteration, Purpose.TELL), carry, offspring, evaluation)
 
     def _evaluation_program(self) -> Any:
         task = self._task
@@ -216,15 +218,13 @@ class Loop:
         self._tell = self._tell.lower(*shapes_on_one((self._root, carry, offspring, evaluate.out_info))).compile()
         self._tidy()
 
-    def _ask_or_init(self, iteration: Int[Array, ""], state: Any) -> Offspring:
+    def _ask_or_init(self, key: Key, iteration: Int[Array, ""], state: Any) -> Offspring:
         """Iteration 0 is the first, random batch; as a branch, so that no second program is compiled for it."""
-        key = self._key(iteration, Purpose.ASK)
         return jax.lax.cond(
             iteration == 0, lambda key: self._algorithm.init(key)[1], lambda key: self._algorithm.ask(key, state), key
         )
 
-    def _ask_in_parts(self, iteration: Int[Array, ""], state: Any) -> Offspring:
-        key = self._key(iteration, Purpose.ASK)
+    def _ask_in_parts(self, key: Key, iteration: Int[Array, ""], state: Any) -> Offspring:
         if iteration < 2:
             self._tidy()
         # Always on the same device, that for which `tell` is compiled.
@@ -239,7 +239,7 @@ class Loop:
             release_memory()
 
     def _key(self, iteration: Int[Array, ""], purpose: Purpose) -> Key:
-        return jax.random.fold_in(jax.random.fold_in(self._root, iteration), int(purpose))
+        return key_for(self._root, iteration, purpose)
 
     def _tell_and_count(
         self, key: Key, carry: Carry, offspring: Offspring, evaluation: Evaluation
@@ -292,6 +292,10 @@ class Loop:
             f"every evaluation of task {self._task.name!r} failed in the first {FAILED_BATCHES} batches: {reason}; "
             "a run needs finite objectives and features from at least some solutions."
         )
+
+
+def key_for(root: Key, iteration: Int[Array, ""], purpose: Purpose) -> Key:
+    return jax.random.fold_in(jax.random.fold_in(root, iteration), int(purpose))
 
 
 def reference_from(

@@ -111,7 +111,7 @@ def _measurement(algorithm: Algorithm, task: Task, seed: int) -> Callable[[], di
     def measure() -> dict[str, float]:
         iteration = _timed(advance)
         state = iteration.result.state
-        offspring = jax.block_until_ready(loop._ask(jnp.int32(loop.iteration + 1), state))
+        offspring = jax.block_until_ready(loop._ask(key, jnp.int32(loop.iteration + 1), state))
         rollout = _timed(loop._evaluate, key, offspring.genotype)
         of_learning = {name: _timed(part, key, state).seconds for name, part in learned.items()}
         archive, evaluation = jax.block_until_ready((jax.tree.map(jnp.copy, state.archive), sound(rollout.result)))
