@@ -72,7 +72,7 @@ def full_run() -> moqd.Run:
 
 def measure() -> Measured:
     run = full_run()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # the browser may still write there
         path = Path(folder) / "explorer.html"
         start = time.perf_counter()
         write_explorer([run], path)

@@ -164,9 +164,10 @@ function createFront(parts, onChoose) {
 
   function solidLayout() {
     const { run } = drawn;
-    const axis = (label) => ({ ...axisOf(label), showbackground: false, nticks: 5,
-      title: { text: plainInSpace(shortened(label, 150)), font: { size: 11 } } });
-    const [x, y, z] = run.objective.map(({ label }) => axis(label));
+    // By the name alone: units would not fit, and the table below has them.
+    const axis = (name) => ({ ...axisOf(name), showbackground: false, nticks: 5,
+      title: { text: plainInSpace(shortened(name, 150)), font: { size: 11 } } });
+    const [x, y, z] = run.objective.map(({ name }) => axis(name));
     return {
       ...commonLayout(),
       margin: { l: 0, r: 0, t: 0, b: 0 },
