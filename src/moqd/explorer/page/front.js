@@ -278,7 +278,8 @@ function createFront(parts, onChoose) {
     else drawPlot();
   }
 
-  const redrawSoon = oncePerFrame(redraw);
+  // After a frame in which the map, the table and the recommendation answer: a plot takes longer than these.
+  const redrawSoon = oncePerFrame(() => setTimeout(redraw));
 
   /** From now on there is a plot. Plotly takes a second or two to load, so the rest of the page comes before it. */
   function begin() {
