@@ -286,8 +286,6 @@ function createFront(parts, onChoose) {
     begun = true;
     if (drawn.run.k <= 3) document.head.append(element("script", {}, byId("plotly").textContent));
     redraw();
-    // Once more, as a click does it: what is slow the first time is then behind.
-    redraw();
   }
 
   new ResizeObserver(oncePerFrame(() => {
