@@ -21,18 +21,9 @@ from moqd.explorer import write_explorer
 from moqd.explorer.gaits import packed_gait
 from moqd.explorer.serve import ExplorerServer
 from moqd.explorer.write import explorer_page
-from tests.explorer.browser import CHROMIUM, Browser
 from tests.plots.made import made_run
 
 HOSTILE = '</script><img src=x onerror="window.hacked=1">&amp;<b>'
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium; install one, or set CHROMIUM to it")
-    with Browser(tmp_path_factory.mktemp("chromium")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +79,23 @@ def test_clicking_a_cell_shows_exactly_its_front(browser, robot, tmp_path):
         assert browser.run("window.moqd.state().cell") == cell
         rows = sorted(browser.run("window.moqd.shownFront()"))
         assert rows == np.flatnonzero(solutions.cell == cell).tolist()
-        points = solutions.objectives[rows].astype(float).tolist()
-        browser.wait(
-            f"{json.dumps(points)}.every(([a, b]) => document.querySelector('.js-plotly-plot').data.some((trace) => "
-            "[...trace.x].some((x, i) => x === a && trace.y[i] === b)))"
+        drawn = browser.run(
+            "[...document.querySelectorAll('[data-point]')].map((dot) => "
+            "[dot.dataset.point, dot.getAttribute('cx'), dot.getAttribute('cy')].map(Number))"
         )
+        assert sorted(int(row) for row, *_ in drawn) == rows
+        is_on_scale(solutions.objectives[[int(row) for row, *_ in drawn]], np.array(drawn)[:, 1:])
     nothing_wrong(browser, path)
+
+
+def is_on_scale(objectives, places):
+    """Dots are where their values are: x grows with the first objective, y (downwards) falls with the second."""
+    for values, pixels, direction in zip(objectives.T, places.T, (1, -1), strict=True):
+        if np.ptp(values) < 1e-3 * np.abs(values).max():
+            continue
+        slope, start = np.polyfit(values, pixels, 1)
+        np.testing.assert_allclose(pixels, slope * values + start, atol=0.1)
+        assert slope * direction > 0
 
 
 @pytest.mark.parametrize("objectives", [2, 3])

@@ -10,19 +10,10 @@ import pytest
 
 import moqd
 from moqd.explorer import write_explorer
-from tests.explorer.browser import CHROMIUM, Browser
 from tests.plots.made import made_run
 
 FRAMES = 5
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium; install one, or set CHROMIUM to it")
-    with Browser(tmp_path_factory.mktemp("chromium")) as browser:
-        yield browser
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

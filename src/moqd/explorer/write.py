@@ -25,6 +25,7 @@ SCRIPTS = (
     "colours.js",
     "parallel.js",
     "map.js",
+    "scatter.js",
     "front.js",
     "scene.js",
     "player.js",
@@ -38,7 +39,8 @@ POLICY = (
 )
 """What the browser allows the page: no script but ours and plotly.js, and no request, but where it is served."""
 
-
+PLOTLY_OBJECTIVES = 3
+"""Fronts in space are drawn by plotly.js; those of fewer objectives, or more, by our own scripts."""
 EXPLORER = "explorer.html"
 MEGABYTE = 1_000_000
 GAITS = ("some", "all", "none")
@@ -122,7 +124,9 @@ def page_text(title: str, content: Mapping[str, Any]) -> str:
         data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     except ValueError as error:
         raise InputError("the run holds a number that is not finite where none can be, so it has no page.") from error
-    script, plotly = f'(() => {{\n"use strict";\n{own}\n}})();', get_plotlyjs().replace("</script", "<\\/script")
+    script = f'(() => {{\n"use strict";\n{own}\n}})();'
+    in_space = any(len(run["objectives"]) == PLOTLY_OBJECTIVES for run in content["runs"])
+    plotly = get_plotlyjs().replace("</script", "<\\/script") if in_space else ""
     parts = {
         "TITLE": escape(title),
         "POLICY": POLICY.format(

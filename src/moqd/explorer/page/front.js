@@ -29,7 +29,8 @@ function createFront(parts, onChoose) {
     if (known && same("solution", "recommended", "best", "limits")) return;
     drawn = view;
     if (!known) rows = view.cell === null ? [] : sortedRows(view.run, view.run.rowsOf[view.cell]);
-    redrawSoon();
+    if (view.run.k === 3) redrawLater();
+    else redraw();
     if (!known) fillTable();
     markTable();
     if (!known) describe();
@@ -47,13 +48,24 @@ function createFront(parts, onChoose) {
     parts.facts.title = parts.facts.textContent;
   }
 
-  // ------------------------------------------------------------------------------------------------------- plot
+  /** What is said of a solution beside the pointer: a title, and lines. */
+  function hoverLines(row) {
+    const { run, recommended, best } = drawn;
+    const values = objectivesOf(run, row);
+    const lines = run.objective.map(({ label }, i) => `${label}: ${values[i]}`);
+    const notes = [row === recommended && "★ recommended", row === best && row !== recommended && "☆ best of the cell"];
+    return [`solution ${row}, cell ${run.cellOf[row]}`, [...lines, ...notes.filter(Boolean)]];
+  }
 
-  function drawPlot() {
-    const { run } = drawn;
-    const traces = run.k === 3 ? solidTraces() : flatTraces();
-    const layout = run.k === 3 ? solidLayout() : flatLayout();
-    Plotly.react(parts.plot, traces, layout, CONFIG);
+  function drawPlane() {
+    const { clientWidth: width, clientHeight: height } = parts.plot;
+    parts.plot.replaceChildren(scatterOf(drawn, rows, width, height, onChoose, hoverLines));
+  }
+
+  // ------------------------------------------------------------------------------- three objectives: space, by Plotly
+
+  function drawSpace() {
+    Plotly.react(parts.plot, solidTraces(), solidLayout(), CONFIG);
     if (plotted) return;
     plotted = true;
     parts.plot.on("plotly_click", (event) => {
@@ -64,86 +76,9 @@ function createFront(parts, onChoose) {
 
   function traceOf(own, extra) {
     const { run } = drawn;
-    const column = (i) => own.map((row) => run.objectives[row * run.k + i]);
-    const flat = { x: column(0), y: run.k > 1 ? column(1) : own.map(() => 0) };
-    return {
-      type: "scatter",
-      ...flat,
-      ...(run.k === 3 ? { type: "scatter3d", z: column(2) } : {}),
-      customdata: own,
-      text: own.map((row) => plain(hoverText(row)).replaceAll("\n", "<br>")),
-      hoverinfo: "text",
-      ...extra,
-    };
-  }
-
-  function hoverText(row) {
-    const { run, recommended, best } = drawn;
-    const values = objectivesOf(run, row);
-    const lines = run.objective.map(({ label }, i) => `${label}: ${values[i]}`);
-    const notes = [row === recommended && "★ recommended", row === best && row !== recommended && "☆ best of the cell"];
-    return [`solution ${row}, cell ${run.cellOf[row]}`, ...lines, ...notes.filter(Boolean)].join("\n");
-  }
-
-  function flatTraces() {
-    const { run, solution, recommended, best, playable } = drawn;
-    const [ink, quiet, accent, card] = ["series", "quiet", "accent", "card"].map(themeColour);
-    const halo = { color: card, width: 1.5 };
-    const stars = [recommended].filter((row) => row !== null);
-    const hollow = [best].filter((row) => row !== null && row !== recommended);
-    return [
-      traceOf(sortedRows(run, run.front), { mode: "lines+markers", line: { color: quiet, width: 1, dash: "dot" },
-        marker: { color: quiet, size: 5 } }),
-      traceOf(rows, { mode: "markers", marker: { color: ink, size: 9, line: { color: ink, width: 1 },
-        symbol: rows.map((row) => (playable(row) ? "circle" : "circle-open")) } }),
-      traceOf(solution === null ? [] : [solution], { mode: "markers",
-        marker: { symbol: "circle-open", size: 22, color: accent, line: { color: accent, width: 2.5 } } }),
-      traceOf(hollow, { mode: "markers",
-        marker: { symbol: "star", size: 14, color: card, line: { color: accent, width: 2 } } }),
-      traceOf(stars, { mode: "markers", marker: { symbol: "star", size: 16, color: accent, line: halo } }),
-    ];
-  }
-
-  function flatLayout() {
-    const { run, limits } = drawn;
-    const ranges = run.objective.map((_, i) => {
-      const [low, high] = rangeOf([...run.front, ...rows].map((row) => run.objectives[row * run.k + i]));
-      const margin = 0.06 * (high - low) || 1;
-      return [low - margin, high + margin];
-    });
-    const axes = run.objective.map(({ label }, i) => ({ ...axisOf(label), range: ranges[i] }));
-    const names = run.objective.map(({ name }) => name);
-    const shapes = limits.flatMap(({ objective, value }) => {
-      const i = names.indexOf(objective);
-      return value > ranges[i][0] && value < ranges[i][1] ? [limitLine(["x", "y"][i], ["y", "x"][i], value)] : [];
-    });
-    return { ...commonLayout(), margin: { l: 62, r: 12, t: 8, b: 46 }, xaxis: axes[0],
-      yaxis: axes[1] ?? { visible: false }, shapes };
-  }
-
-  function limitLine(along, across, value) {
-    return { type: "line", line: { color: themeColour("ink"), width: 1, dash: "dash" }, opacity: 0.6,
-      [`${along}0`]: value, [`${along}1`]: value, [`${across}ref`]: "paper", [`${across}0`]: 0, [`${across}1`]: 1 };
-  }
-
-  function axisOf(label) {
-    const [muted, line] = ["muted", "line"].map(themeColour);
-    return { title: { text: plain(label), font: { size: 12, color: muted }, standoff: 8 }, color: muted,
-      gridcolor: line, linecolor: line, zeroline: false, tickfont: { size: 11 } };
-  }
-
-  function commonLayout() {
-    const [ink, card, line] = ["ink", "card", "line"].map(themeColour);
-    return {
-      showlegend: false,
-      hovermode: "closest",
-      dragmode: drawn.run.k === 3 ? "turntable" : false,
-      uirevision: "kept",
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: "system-ui, sans-serif", size: 12, color: ink },
-      hoverlabel: { bgcolor: card, bordercolor: line, font: { color: ink, size: 12 }, align: "left" },
-    };
+    const [x, y, z] = [0, 1, 2].map((i) => own.map((row) => run.objectives[row * run.k + i]));
+    const text = own.map((row) => hoverLines(row).flat().map(plain).join("<br>"));
+    return { type: "scatter3d", x, y, z, customdata: own, text, hoverinfo: "text", ...extra };
   }
 
   function solidTraces() {
@@ -164,14 +99,20 @@ function createFront(parts, onChoose) {
 
   function solidLayout() {
     const { run } = drawn;
+    const [ink, muted, card, line] = ["ink", "muted", "card", "line"].map(themeColour);
     // By the name alone: units would not fit, and the table below has them.
-    const axis = (name) => ({ ...axisOf(name), showbackground: false, nticks: 5,
-      title: { text: plainInSpace(shortened(name, 150)), font: { size: 11 } } });
-    const [x, y, z] = run.objective.map(({ name }) => axis(name));
+    const [xaxis, yaxis, zaxis] = run.objective.map(({ name }) => ({ color: muted, gridcolor: line, linecolor: line,
+      zeroline: false, showbackground: false, nticks: 5, tickfont: { size: 11 },
+      title: { text: plainInSpace(shortened(name, 150)), font: { size: 11 } } }));
     return {
-      ...commonLayout(),
+      showlegend: false,
+      hovermode: "closest",
+      uirevision: "kept",
+      paper_bgcolor: "rgba(0,0,0,0)",
+      font: { family: "system-ui, sans-serif", size: 12, color: ink },
+      hoverlabel: { bgcolor: card, bordercolor: line, font: { color: ink, size: 12 }, align: "left" },
       margin: { l: 0, r: 0, t: 0, b: 0 },
-      scene: { xaxis: x, yaxis: y, zaxis: z, aspectmode: "cube", dragmode: "turntable", uirevision: "kept",
+      scene: { xaxis, yaxis, zaxis, aspectmode: "cube", dragmode: "turntable", uirevision: "kept",
         camera: { eye: { x: 1.5, y: 1.5, z: 0.85 }, center: { x: 0, y: 0, z: -0.14 } } },
     };
   }
@@ -273,18 +214,20 @@ function createFront(parts, onChoose) {
   }
 
   function redraw() {
-    if (!drawn || !begun) return;
+    if (!drawn) return;
     if (drawn.run.k > 3) drawParallel();
-    else drawPlot();
+    else if (drawn.run.k < 3) drawPlane();
+    else if (begun) drawSpace();
   }
 
-  // After a frame in which the map, the table and the recommendation answer: a plot takes longer than these.
-  const redrawSoon = oncePerFrame(() => setTimeout(redraw));
+  // After a frame in which the map, the table and the recommendation answer: Plotly takes longer than these.
+  const redrawLater = oncePerFrame(() => setTimeout(redraw));
 
-  /** From now on there is a plot. Plotly takes a second or two to load, so the rest of the page comes before it. */
+  /** From now on Plotly may draw. It takes a second or two to load, so the rest of the page comes before it. */
   function begin() {
+    if (drawn.run.k !== 3) return;
     begun = true;
-    if (drawn.run.k <= 3) document.head.append(element("script", {}, byId("plotly").textContent));
+    document.head.append(element("script", {}, byId("plotly").textContent));
     redraw();
   }
 
