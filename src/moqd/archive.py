@@ -70,8 +70,9 @@ def empty_archive(
 def add(archive: Archive, offspring: Offspring, evaluation: Evaluation) -> tuple[Archive, Bool[Array, "batch"]]:
     """The archive with a whole batch added as a set, and which of the batch are in it.
 
-    Every cell keeps the non-dominated set of what it had and what came. An objective vector that is there already does
-    not enter twice. While a front is over its length, the member with the least crowding distance goes.
+    Every cell keeps the non-dominated set of what it had and what came and is feasible. An objective vector that is
+    there already does not enter twice. While a front is over its length, the member with the least crowding distance
+    goes.
     """
     return _add(archive, offspring, evaluation, lambda cell, points, valid, length: truncate(points, valid, length))
 
@@ -207,7 +208,9 @@ def _add(
     finite = jnp.all(jnp.isfinite(new), axis=1) & jnp.all(jnp.isfinite(evaluation.feature), axis=1)
     # A solution that is not there has no cell: index `num_cells` is dropped by every write.
     cell = jnp.where(
-        evaluation.valid & finite, nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds), num_cells
+        evaluation.feasible & finite,
+        nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds),
+        num_cells,
     )
 
     # Who is not dominated, neither by the cell's front nor within the batch; equals: the incumbent, then the first.

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from moqd.errors import InputError, unknown_name
 from moqd.experiment.store import Run, Solutions
 from moqd.metrics import non_dominated
-from moqd.tasks import FunctionTask, Replay, Task, make_task
+from moqd.tasks import FunctionTask, Replay, Task
 from moqd.types import Genotype
 
 RULES = {
@@ -97,12 +97,11 @@ class Solution:
         return np.asarray(self._apply(jnp.asarray(observation, jnp.float32)))
 
     @property
-    def parameters(self) -> Mapping[str, float]:
+    def parameters(self) -> Mapping[str, Any]:
         """Of a task of plain parameters: each by its name, in the user's units."""
         if not isinstance(self.task, FunctionTask):
             raise InputError(f"solutions of task {self.task.name!r} are no plain parameters; they are in genotype.")
-        values = self.task.parameters(np.asarray(self.genotype))
-        return dict(zip(self.task.parameter_names, map(float, values), strict=True))
+        return self.task.named_parameters(self.genotype)
 
     def replay(self) -> Replay:
         """Its episode, to be drawn."""
@@ -345,9 +344,7 @@ def solution_of(run: Run, solutions: Solutions, index: int, rule: str = "", valu
 def reevaluated(solution: Solution, episodes: int, seed: int = 0) -> dict[str, Float[np.ndarray, "episodes"]]:
     """Each objective and feature of a solution in so many fresh evaluations, from random initial states if it has any;
     NaN where one failed."""
-    task = solution.task
-    if task.options is not None and varies(task):
-        task = make_task(**{**task.options, "resamples": 1})
+    task = solution.task.resampled(1)
     genotype = jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], episodes, axis=0), solution.genotype)
     evaluation = task.evaluate_fitness(jax.random.key(seed), genotype)
     valid = np.asarray(evaluation.valid)[:, None]
@@ -358,7 +355,7 @@ def reevaluated(solution: Solution, episodes: int, seed: int = 0) -> dict[str, F
 
 def varies(task: Task) -> bool:
     """Whether it can begin from random initial states."""
-    return task.options is not None and "resamples" in task.options
+    return task.policy is not None and task.resampled(1) is not task
 
 
 def neighbours(

@@ -44,6 +44,7 @@ from moqd.metrics import global_front
 from moqd.networks import num_parameters
 from moqd.options import overridden
 from moqd.tasks import TASKS, Task, make_task
+from moqd.tasks.own import OWN, is_own, load_own
 from moqd.tasks.task import validated
 
 out, err = Console(), Console(stderr=True)
@@ -55,7 +56,7 @@ class TrainOptions:
     was stopped, however that came about."""
 
     task: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = None
-    """The task to solve: one that `moqd tasks` lists."""
+    """The task to solve: one that `moqd tasks` lists, or one of your own, as --task FILE.py:NAME."""
     algorithm: str | None = None
     """The algorithm: one that `moqd algorithms` lists. If not given: mome-p2c for the robots, mome for other tasks. Its
     own options are listed below, with its defaults."""
@@ -575,7 +576,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif arguments[0] not in COMMANDS:
             raise unknown_name("command", arguments[0], COMMANDS)
         else:
-            return COMMANDS[arguments[0]].call(arguments[1:])
+            return COMMANDS[arguments[0]].call(_with_own_tasks(arguments[0], arguments[1:]))
     except (InputError, EvaluationError, DivergenceError) as error:
         err.print(f"[red]moqd:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
@@ -588,8 +589,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _with_own_tasks(command: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments without `--task FILE.py:NAME`, whose task is loaded; `moqd train` runs it if no other is named."""
+    rest: list[str] = []
+    specs: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--task" or word.startswith("--task="):
+            specs.append(word.partition("=")[2] if "=" in word else next(words, ""))
+        elif is_own(word) and command in ("train", "tasks"):
+            specs.append(word)
+        else:
+            rest.append(word)
+    accept_changes = "--accept-changes" in rest
+    if accept_changes and not specs:
+        raise InputError("--accept-changes is about a task of your own; give it with --task FILE.py:NAME.")
+    for spec in specs:
+        load_own(spec, accept_changes=accept_changes)
+    names = list(OWN)[:1] if specs and command in ("train", "tasks") and "--config" not in " ".join(rest) else []
+    return [*names, *(word for word in rest if word != "--accept-changes")]
+
+
 def _overview() -> None:
     out.print("[bold]moqd[/]: many different good solutions, each in many trade-offs\n")
     for name, command in COMMANDS.items():
         out.print(f"  [bold]moqd {name:<12}[/]{command.summary}")
     out.print("\n[bold]moqd COMMAND --help[/] explains a command.")
+    out.print("Every command knows a task of your own that is named by --task FILE.py:NAME.")

@@ -21,6 +21,7 @@ from moqd.errors import InputError
 from moqd.experiment.store import Run, Solutions, load_run
 from moqd.flags import parse
 from moqd.policy_file import SUFFIXES, export_policy
+from moqd.tasks import FunctionTask
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ def _described(row: int, chosen: Solution, again: Mapping[str, np.ndarray] | Non
         "features": chosen.features,
         "made_for": chosen.preference,
     }
+    if (parameters := _parameters(chosen)) is not None:
+        found["parameters"] = parameters
     if chosen.rule:
         found |= {"rule": chosen.rule, "value": chosen.value}
     if again is not None:
@@ -155,6 +158,18 @@ def _show(out: Console, run: Run, rows: Sequence[int], shown: Sequence[Solution]
         label = "" if i > 1 else "next to it" if i else "chosen"
         table.add_row(label, str(row), str(one.cell), *numbers, style="bold" if i == 0 else "")
     out.print(table)
+    if (parameters := _parameters(chosen)) is not None:
+        texts = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in parameters.values())
+        named = ", ".join(f"{name} = {text}" for name, text in zip(parameters, texts, strict=True))
+        out.print(f"parameters of the chosen one: {escape(named)}", highlight=False, soft_wrap=True)
+
+
+def _parameters(chosen: Solution) -> dict[str, Any] | None:
+    """By their names, where a solution has some."""
+    if not isinstance(chosen.task, FunctionTask) or chosen.task.space is None:
+        return None
+    values = chosen.parameters.items()
+    return {name: value if isinstance(value, (int, float)) else str(value) for name, value in values}
 
 
 def _show_again(out: Console, chosen: Solution, again: Mapping[str, np.ndarray]) -> None:

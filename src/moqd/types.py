@@ -52,6 +52,11 @@ class Evaluation(NamedTuple):
     num_steps: Int[Array, "batch"] | None = None
     """How long the episodes were, where there are any: what environment steps per second are counted from."""
 
+    @property
+    def feasible(self) -> Bool[Array, "batch"]:
+        """Which are valid and keep to all constraints: only these may enter an archive."""
+        return self.valid if self.violation is None else self.valid & (self.violation <= 0)
+
 
 class Offspring(NamedTuple):
     """What an algorithm wants evaluated."""

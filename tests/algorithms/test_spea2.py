@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from moqd.algorithms.spea2 import kth_least, spea2_fitness, squared_distances, survive, truncate
+from moqd.algorithms.population import survive
+from moqd.algorithms.spea2 import kth_least, ranked, spea2_fitness, squared_distances, truncate
 from tests import naive
 
 FITNESS = jax.jit(lambda points, valid: spea2_fitness(points, valid, squared_distances(points, valid)))
-SURVIVE = jax.jit(survive, static_argnums=2)
+SURVIVE = jax.jit(survive, static_argnums=(0, 4))
 TRUNCATE = jax.jit(truncate, static_argnums=3)
 
 
@@ -65,7 +66,7 @@ def test_survival_fills_up_and_cuts_down(rng):
     score = np.asarray(FITNESS(jnp.asarray(points), jnp.asarray(valid)))
     num_front = int((score[valid] < 1).sum())
     for number in (num_front - 2, num_front, num_front + 10, 75):
-        survivor, merit = SURVIVE(jnp.asarray(points), jnp.asarray(valid), number)
+        survivor, merit = SURVIVE(ranked, jnp.asarray(points), jnp.asarray(valid), jnp.zeros(len(points)), number)
         survivor = np.asarray(survivor)
         assert len(set(survivor.tolist())) == number
         num_valid = min(number, valid.sum())
@@ -75,4 +76,4 @@ def test_survival_fills_up_and_cuts_down(rng):
             assert set(survivor[:num_valid]) == set(best)
         else:
             assert (score[survivor] < 1).all()
-        assert np.array_equal(merit[:, 0], -score[survivor])
+        assert np.array_equal(merit[:, 1], -score[survivor])

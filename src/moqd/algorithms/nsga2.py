@@ -6,27 +6,25 @@
         sort parents and offspring into fronts; fill the next population front by front,
         the last front that fits only in part by descending crowding distance
 
-Deviations: Iso+LineDD is the variation, as in the paper; failed evaluations rank behind all others.
+Deviations: Iso+LineDD is the variation, as in the paper; failed evaluations rank behind all others. Constraints
+are handled as in the paper's section VI: feasible solutions first, then those with less violation.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from moqd.algorithms.algorithm import Algorithm
-from moqd.algorithms.population import Merit, PopulationConfig, population_algorithm
+from moqd.algorithms.population import PopulationConfig, Ranked, population_algorithm
 from moqd.pareto import crowding_distance, non_dominated_ranks
 from moqd.tasks.task import Task
 
 
 def nsga2(name: str, config: PopulationConfig, task: Task) -> Algorithm:
-    return population_algorithm(name, config, task, survive)
+    return population_algorithm(name, config, task, ranked)
 
 
-def survive(
-    fitness: Float[Array, "both objectives"], valid: Bool[Array, "both"], number: int
-) -> tuple[Int[Array, "population"], Merit]:
-    """The best by rank, then by crowding distance within the rank."""
-    rank = non_dominated_ranks(fitness, valid)
-    crowding = crowding_distance(fitness, valid, front=rank)
-    survivor = jnp.lexsort((-crowding, rank))[:number]
-    return survivor, jnp.stack([-rank.astype(crowding.dtype), crowding], axis=1)[survivor]
+def ranked(fitness: Float[Array, "both objectives"], feasible: Bool[Array, "both"], number: int) -> Ranked:
+    """By rank, then by crowding distance within the rank."""
+    rank = non_dominated_ranks(fitness, feasible)
+    crowding = crowding_distance(fitness, feasible, front=rank)
+    return Ranked((-crowding, rank), jnp.stack([-rank.astype(crowding.dtype), crowding], axis=1))

@@ -39,27 +39,39 @@ class Population(NamedTuple):
     preference: Float[Array, "population objectives"]
     fitness: Float[Array, "population objectives"]
     valid: Bool[Array, "population"]
+    violation: Float[Array, "population"]
+    """Of constraints; 0 is feasible."""
     merit: Merit
 
 
-Survive = Callable[[Float[Array, "both objectives"], Bool[Array, "both"], int], tuple[Int[Array, "population"], Merit]]
-"""(fitness, valid, number) of old and new -> indices of the survivors, valid ones first, and their merit."""
+class Ranked(NamedTuple):
+    """An order of old and new, the best first, and the merit of each."""
+
+    key: tuple[Float[Array, "both"] | Int[Array, "both"] | Bool[Array, "both"], ...]
+    """As `jnp.lexsort` takes it: the last one counts first, and less is better."""
+    merit: Merit
 
 
-def population_algorithm(name: str, config: PopulationConfig, task: Task, survive: Survive) -> Algorithm:
-    """Tournament selection and Iso+LineDD, then `survive` chooses from parents and offspring."""
+Rank = Callable[[Float[Array, "both objectives"], Bool[Array, "both"], int], Ranked]
+"""(fitness, feasible, number) of old and new -> their order if `number` of them survive."""
+
+
+def population_algorithm(name: str, config: PopulationConfig, task: Task, rank: Rank) -> Algorithm:
+    """Tournament selection and Iso+LineDD, then the best of parents and offspring survive."""
     size = config.population
 
     def init(key: Key) -> tuple[Population, Offspring]:
         offspring = random_offspring(key, task, size)
-        fitness, valid = jnp.zeros((size, task.num_objectives)), jnp.zeros(size, bool)
-        both = jnp.zeros((2 * size, task.num_objectives)), jnp.zeros(2 * size, bool)
-        merit = jax.eval_shape(lambda fitness, valid: survive(fitness, valid, size)[1], *both)
+        valid, violation = _nobody(size)
+        merit = jax.eval_shape(
+            lambda: survive(rank, jnp.zeros((2 * size, task.num_objectives)), *_nobody(2 * size), size)[1]
+        )
         nobody = Population(
             genotype=jax.tree.map(jnp.zeros_like, offspring.genotype),
             preference=jnp.zeros_like(offspring.preference),
-            fitness=fitness,
+            fitness=jnp.zeros((size, task.num_objectives)),
             valid=valid,
+            violation=violation,
             merit=jnp.zeros(merit.shape, merit.dtype),
         )
         return nobody, offspring
@@ -72,19 +84,45 @@ def population_algorithm(name: str, config: PopulationConfig, task: Task, surviv
         return vary_by_line(key_line, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma)
 
     def tell(key: Key, state: Population, offspring: Offspring, evaluation: Evaluation) -> tuple[Population, Info]:
-        genotype, preference, fitness, valid = jax.tree.map(
-            lambda old, new: jnp.concatenate([old, new]),
-            (state.genotype, state.preference, state.fitness, state.valid),
-            (offspring.genotype, offspring.preference, evaluation.fitness, evaluation.valid),
+        violation = evaluation.violation
+        new = Population(
+            genotype=offspring.genotype,
+            preference=offspring.preference,
+            fitness=evaluation.fitness,
+            valid=evaluation.valid,
+            violation=jnp.zeros(size) if violation is None else violation,
+            merit=state.merit,
         )
-        survivor, merit = survive(fitness, valid, size)
-        genotype, preference, fitness, valid = jax.tree.map(
-            lambda leaf: leaf[survivor], (genotype, preference, fitness, valid)
-        )
-        added = jnp.zeros(2 * size, bool).at[survivor].set(valid)[size:]
-        return Population(genotype, preference, fitness, valid, merit), Info(added, offspring.source, {})
+        both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state, new)
+        survivor, merit = survive(rank, both.fitness, both.valid, both.violation, size)
+        chosen = jax.tree.map(lambda leaf: leaf[survivor], both)._replace(merit=merit)
+        added = jnp.zeros(2 * size, bool).at[survivor].set(chosen.valid)[size:]
+        return chosen, Info(added, offspring.source, {})
 
     return Algorithm(name, config, False, init, ask, tell)
+
+
+def _nobody(size: int) -> tuple[Bool[Array, "size"], Float[Array, "size"]]:
+    """`valid` and `violation` of places that are empty."""
+    return jnp.zeros(size, bool), jnp.zeros(size)
+
+
+def survive(
+    rank: Rank,
+    fitness: Float[Array, "both objectives"],
+    valid: Bool[Array, "both"],
+    violation: Float[Array, "both"],
+    number: int,
+) -> tuple[Int[Array, "population"], Merit]:
+    """The survivors, the best first, and their merit.
+
+    A feasible solution beats one that is not, and of two that are not the one with less violation; failed ones come
+    last.
+    """
+    ranked = rank(fitness, valid & (violation <= 0), number)
+    survivor = jnp.lexsort((*ranked.key, violation, ~valid))[:number]
+    merit = jnp.concatenate([-violation[:, None], ranked.merit], axis=1)
+    return survivor, merit[survivor]
 
 
 def tournament(key: Key, population: Population, num_parents: int) -> Parents:

@@ -6,7 +6,8 @@
         the next archive: all with F < 1 (the non-dominated); too few: the best of the others by F; too many: truncation
         select parents from it by binary tournaments on F; vary; evaluate
 
-Deviations: Iso+LineDD is the variation, as in the paper; failed evaluations stand behind all others.
+Deviations: Iso+LineDD is the variation, as in the paper; failed evaluations stand behind all others,
+infeasible solutions behind the feasible, by their violation.
 """
 
 import jax
@@ -15,29 +16,26 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from moqd.algorithms.algorithm import Algorithm
-from moqd.algorithms.population import Merit, PopulationConfig, population_algorithm
+from moqd.algorithms.population import PopulationConfig, Ranked, population_algorithm
 from moqd.tasks.task import Task
 
 
 def spea2(name: str, config: PopulationConfig, task: Task) -> Algorithm:
-    return population_algorithm(name, config, task, survive)
+    return population_algorithm(name, config, task, ranked)
 
 
-def survive(
-    fitness: Float[Array, "both objectives"], valid: Bool[Array, "both"], number: int
-) -> tuple[Int[Array, "population"], Merit]:
+def ranked(fitness: Float[Array, "both objectives"], feasible: Bool[Array, "both"], number: int) -> Ranked:
     """SPEA2's environmental selection."""
-    distance = squared_distances(fitness, valid)
-    score = spea2_fitness(fitness, valid, distance)
-    non_dominated = valid & (score < 1)
+    distance = squared_distances(fitness, feasible)
+    score = spea2_fitness(fitness, feasible, distance)
+    non_dominated = feasible & (score < 1)
     kept = jax.lax.cond(
         jnp.sum(non_dominated) > number,
         lambda: truncate(fitness, distance, non_dominated, number),
         lambda: non_dominated,
     )
-    # The kept non-dominated first; then, where these are too few, the others by their fitness; failed ones last.
-    survivor = jnp.lexsort((score, ~kept & non_dominated, ~valid))[:number]
-    return survivor, -score[survivor, None]
+    # The kept non-dominated first; then, where these are too few, the others by their fitness.
+    return Ranked((score, ~kept & non_dominated), -score[:, None])
 
 
 def squared_distances(fitness: Float[Array, "n objectives"], valid: Bool[Array, "n"]) -> Float[Array, "n n"]:

@@ -84,6 +84,11 @@ def write_checkpoint(
     return path
 
 
+def oldest_iteration(run_folder: Path) -> int:
+    """Of all checkpoints that are kept; -1 if there is none."""
+    return min((int(path.name) for path in _checkpoints(run_folder)), default=-1)
+
+
 def has_checkpoint(run_folder: Path, iteration: int) -> bool:
     """Whether there is one of an iteration; only looks."""
     return (run_folder / FOLDER / f"{iteration:08d}" / MANIFEST).is_file()

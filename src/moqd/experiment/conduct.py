@@ -17,6 +17,7 @@ from moqd.experiment.workers import Workers
 from moqd.files import FORMAT, own_folder, read_json, write_json
 from moqd.options import is_count, overridden
 from moqd.tasks import TASKS
+from moqd.tasks.own import SPECS
 
 STUDY = "study.json"
 """What the study consists of, in its folder."""
@@ -103,7 +104,7 @@ def _stored_run(run: Mapping[str, Any]) -> PlannedRun:
     """Of tasks and algorithms that there are: its folder is named after them."""
     settings = run["settings"]
     if not isinstance(settings, dict) or settings["task"]["name"] != run["task"] or run["task"] not in TASKS:
-        raise ValueError(f"unknown task {run['task']!r}")
+        raise ValueError(f"unknown task {run['task']!r}; if it is one of your own, add --task FILE.py:NAME")
     options = dict(settings["algorithm"])
     name = options.pop("name")
     if name not in ALGORITHMS:
@@ -187,7 +188,7 @@ def _all_of(
 
 def _job(root: Path, run: PlannedRun, manner: Manner, timing: bool) -> Job:
     folder = str(folder_of(root, run).absolute())
-    return Job(folder, run.settings, manner.cores, manner.checkpoint_minutes, timing)
+    return Job(folder, run.settings, manner.cores, manner.checkpoint_minutes, timing, list(SPECS))
 
 
 def _to_time(study: Study, root: Path) -> list[PlannedRun]:

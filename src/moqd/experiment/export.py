@@ -7,18 +7,25 @@ from pathlib import Path
 
 from moqd.experiment.store import Run
 from moqd.files import write_text
+from moqd.tasks import FunctionTask
 
 
 def solutions_csv(run: Run) -> str:
-    """A row for each archived solution: its cell, features, objectives (in the user's units) and preference."""
-    solutions = run.solutions()
-    objectives = list(run.task.objective_names)
+    """A row for each archived solution: its cell, features, objectives (in the user's units) and preference.
+
+    Solutions that are plain parameters have these too.
+    """
+    solutions, task = run.solutions(), run.task
+    objectives = list(task.objective_names)
+    space = task.space if isinstance(task, FunctionTask) else None
+    names = () if space is None else space.names
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["cell", *run.task.feature_names, *objectives, *(f"preference {name}" for name in objectives)])
+    writer.writerow(["cell", *task.feature_names, *objectives, *(f"preference {name}" for name in objectives), *names])
     columns = zip(solutions.cell, solutions.features, solutions.objectives, solutions.preference, strict=True)
-    for cell, *values in columns:
-        writer.writerow([int(cell), *(repr(float(value)) for part in values for value in part)])
+    for row, (cell, *values) in enumerate(columns):
+        parameters = {} if space is None else space.values(space.vector(solutions.genotype[row]))
+        writer.writerow([int(cell), *(repr(float(value)) for part in values for value in part), *parameters.values()])
     return text.getvalue()
 
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
@@ -39,6 +39,7 @@ from moqd.experiment.store import ARCHIVE, CONFIG, last_row, read_config
 from moqd.experiment.timing import TIMING, time_parts, write_timing
 from moqd.files import FORMAT, own_folder, read_json, read_tensors, write_json
 from moqd.tasks import make_task
+from moqd.tasks.own import load_own
 
 
 class Ending(IntEnum):
@@ -63,6 +64,8 @@ class Job:
     checkpoint_minutes: float = 5.0
     timing: bool = False
     """Whether to time the parts of the algorithm, instead of running it."""
+    own_tasks: Sequence[str] = ()
+    """Tasks of the user's own, as FILE.py:NAME, that whoever started the study named."""
 
     def to_json(self) -> str:
         return json.dumps(self.__dict__)
@@ -140,6 +143,8 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
         return Ending.DONE  # another study has made it in the meantime
     use_devices(job.cores)
     use_cache()
+    for spec in job.own_tasks:
+        load_own(spec)
     task_options, algorithm_options = dict(settings["task"]), dict(settings["algorithm"])
     task = make_task(task_options.pop("name"), **task_options)
     algorithm = make_algorithm(algorithm_options.pop("name"), task, **algorithm_options)

@@ -7,6 +7,7 @@ does a task or an algorithm that spreads its batch over the devices, so that onl
 
 from enum import IntEnum
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +19,8 @@ from moqd.algorithms import Algorithm
 from moqd.archive import Archive
 from moqd.devices import compiled, on_all, on_one, release_memory, shapes_on_all, shapes_on_one
 from moqd.errors import DivergenceError, EvaluationError, InputError
-from moqd.tasks import Task
+from moqd.experiment.journal import RunJournal
+from moqd.tasks import FunctionTask, Task
 from moqd.tasks.task import validated
 from moqd.types import Evaluation, Genotype, Key, Offspring, Source
 
@@ -47,8 +49,10 @@ class Progress(NamedTuple):
     steps: UInt[Array, ""]
     """Environment steps since the last log point."""
     failed: Int[Array, ""]
+    feasible: Int[Array, ""]
+    """Evaluations that kept to all constraints."""
     best: Float[Array, "objectives"]
-    """The best seen so far of each objective."""
+    """The best seen so far of each objective in feasible solutions (in all, while there is none)."""
     worst: Float[Array, "objectives"]
 
 
@@ -83,6 +87,9 @@ class Loop:
 
     def __init__(self, algorithm: Algorithm, task: Task, seed: int) -> None:
         self._algorithm, self._task = algorithm, task
+        self._journal: RunJournal | None = None
+        self._all_failed = 0
+        """Batches in a row of which every evaluation failed, of a task on the host."""
         self._root = jax.random.key(seed)
         self._spread = task.uses_devices or algorithm.uses_devices
         self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
@@ -98,18 +105,29 @@ class Loop:
     def archive(self) -> Archive:
         return self.carry.state.archive
 
-    def start(self, seeds: Seeds | None = None) -> None:
-        """The first batch, after the seeds if there are any, and further ones until an evaluation succeeds.
+    def write_to(self, folder: Path) -> None:
+        """Evaluations on the host are journalled there, and what the journal knows is not evaluated again."""
+        if isinstance(self._task, FunctionTask) and not self._task.traceable and not self._task.batched:
+            self._journal = RunJournal(folder, self._task)
 
-        This settles the reference point.
+    @property
+    def journal(self) -> RunJournal | None:
+        return self._journal
+
+    def start(self, seeds: Seeds | None = None) -> None:
+        """The first batch, after the seeds if there are any, and further ones until a solution is feasible.
+
+        This settles the reference point. If a few batches have no feasible solution, it is one of the others.
         """
         self.carry, self.iteration, self.env_steps = self._first_carry(), -1, 0
         if seeds is not None:
             self._tell_seeds(seeds)
-        while self.iteration < 0 or not np.all(np.isfinite(self.carry.progress.best)):
+        while self.iteration < 0 or int(self.carry.progress.feasible) == 0:
             if self.iteration + 1 == FAILED_BATCHES:
-                raise EvaluationError(self._why_all_failed())
+                break
             self._run_chunk(self.iteration + 1)
+        if not np.all(np.isfinite(self.carry.progress.best)):
+            raise EvaluationError(self._why_all_failed("first"))
         if self._task.reference_point is not None:
             self.reference_point = np.asarray(self._task.reference_point) * self._task.direction
         else:
@@ -140,6 +158,8 @@ class Loop:
         """One chunk of iterations, at most up to and including iteration `stop`."""
         self._run_chunk(stop)
         self.stop_if_diverged()
+        if self._all_failed == FAILED_BATCHES:
+            raise EvaluationError(self._why_all_failed("last"))
 
     def count_anew(self) -> None:
         """After a log point."""
@@ -163,8 +183,12 @@ class Loop:
             self.carry, self.metrics = self._fused(self._root, *bounds, self.carry)
             self.iteration = stop
         else:
+            failed = int(self.carry.progress.failed)
             self.carry, self.metrics = self._step(self._root, jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
+            if not self._task.traceable:
+                every = int(self.carry.progress.failed) - failed == self.batch
+                self._all_failed = self._all_failed + 1 if every else 0
 
     def _tell_seeds(self, seeds: Seeds) -> None:
         """Solutions from elsewhere, evaluated as this task does and told as random ones are, batch by batch."""
@@ -175,7 +199,8 @@ class Loop:
             genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), tuple(seeds))
             offspring = Offspring(genotype, preference, jnp.full(self.batch, Source.RANDOM, jnp.int32))
             offspring = on_one(offspring) if self._spread else offspring
-            evaluation = self._evaluate(self._key(jnp.int32(index), Purpose.EVALUATE_SEED), offspring.genotype)
+            key = self._key(jnp.int32(index), Purpose.EVALUATE_SEED)
+            evaluation = self._evaluate(key, offspring.genotype, -1, f"seeds-{index}")
             there = self.place(rows < number)
             steps = None if evaluation.num_steps is None else jnp.where(there, evaluation.num_steps, 0)
             evaluation = evaluation._replace(valid=evaluation.valid & there, num_steps=steps)
@@ -193,17 +218,19 @@ class Loop:
 
     def _step(self, root: Key, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         offspring = self._ask(key_for(root, iteration, Purpose.ASK), iteration, carry.state)
-        evaluation = self._evaluate(key_for(root, iteration, Purpose.EVALUATE), offspring.genotype)
+        evaluation = self._evaluate(key_for(root, iteration, Purpose.EVALUATE), offspring.genotype, iteration)
         return self._tell(key_for(root, iteration, Purpose.TELL), carry, offspring, evaluation)
 
     def _evaluation_program(self) -> Any:
         task = self._task
-        if not task.traceable:
-            return task.evaluate
         evaluate = task.evaluate if self._algorithm.needs_transitions else task.evaluate_fitness
+        if not task.traceable:
+            return task.evaluate if isinstance(task, FunctionTask) else evaluate
         return compiled(evaluate, fused=task.fused) if task.uses_devices else jax.jit(evaluate)
 
-    def _evaluate(self, key: Key, genotype: Genotype) -> Evaluation:
+    def _evaluate(self, key: Key, genotype: Genotype, iteration: Int[Array, ""] | int, name: str = "") -> Evaluation:
+        if self._journal is not None:
+            return self._program(key, genotype, self._journal.batch(int(iteration), name))
         if not self._task.uses_devices:
             return self._program(key, genotype)
         return on_one(self._program(*on_all((key, genotype))))
@@ -251,13 +278,22 @@ class Loop:
             )
         evaluation = validated(self._task, evaluation)
         state, info = self._algorithm.tell(key, carry.state, offspring, evaluation)
-        fitness, valid, seen = evaluation.fitness, evaluation.valid[:, None], carry.progress
+        fitness, valid, seen = evaluation.fitness, evaluation.valid, carry.progress
+        feasible = jnp.sum(evaluation.feasible, dtype=jnp.int32)
+        # The ranges are of feasible solutions as soon as there are any; those of others count no more then.
+        first = (seen.feasible == 0) & (feasible > 0)
+        counts = jnp.where(seen.feasible + feasible > 0, evaluation.feasible, valid)[:, None]
         progress = Progress(
             added=seen.added.at[info.source].add(info.added.astype(jnp.int32)),
             steps=seen.steps + (0 if evaluation.num_steps is None else jnp.sum(evaluation.num_steps, dtype=jnp.uint32)),
             failed=seen.failed + jnp.sum(~valid, dtype=jnp.int32),
-            best=jnp.maximum(seen.best, jnp.max(fitness, axis=0, where=valid, initial=-jnp.inf)),
-            worst=jnp.minimum(seen.worst, jnp.min(fitness, axis=0, where=valid, initial=jnp.inf)),
+            feasible=seen.feasible + feasible,
+            best=jnp.maximum(
+                jnp.where(first, -jnp.inf, seen.best), jnp.max(fitness, axis=0, where=counts, initial=-jnp.inf)
+            ),
+            worst=jnp.minimum(
+                jnp.where(first, jnp.inf, seen.worst), jnp.min(fitness, axis=0, where=counts, initial=jnp.inf)
+            ),
         )
         return Carry(state, progress), info.metrics
 
@@ -271,6 +307,7 @@ class Loop:
             added=jnp.zeros(len(Source), jnp.int32),
             steps=jnp.zeros((), jnp.uint32),
             failed=jnp.zeros((), jnp.int32),
+            feasible=jnp.zeros((), jnp.int32),
             best=jnp.full(self._task.num_objectives, -jnp.inf, jnp.float32),
             worst=jnp.full(self._task.num_objectives, jnp.inf, jnp.float32),
         )
@@ -285,11 +322,11 @@ class Loop:
                     self.archive,
                 )
 
-    def _why_all_failed(self) -> str:
+    def _why_all_failed(self, which: str) -> str:
         failures = list(getattr(self._task, "failures", ()))
         reason = failures[-1] if failures else "it returned objectives or features that are not finite"
         return (
-            f"every evaluation of task {self._task.name!r} failed in the first {FAILED_BATCHES} batches: {reason}; "
+            f"every evaluation of task {self._task.name!r} failed in the {which} {FAILED_BATCHES} batches: {reason}; "
             "a run needs finite objectives and features from at least some solutions."
         )
 

@@ -20,7 +20,7 @@ from moqd.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from moqd.archive import Archive
 from moqd.devices import num_cores
 from moqd.errors import DivergenceError, InputError, MissingFileError, StoppedError, StorageError, to_resume
-from moqd.experiment.checkpoint import Checkpoint, clean_up, newest_checkpoint, write_checkpoint
+from moqd.experiment.checkpoint import Checkpoint, clean_up, newest_checkpoint, oldest_iteration, write_checkpoint
 from moqd.experiment.control import Control
 from moqd.experiment.lock import FOLDER as LOCK
 from moqd.experiment.lock import RunLock
@@ -185,6 +185,7 @@ class _Session:
 
     def write_to(self, folder: Path, lock: RunLock) -> None:
         self._folder, self._lock = folder, lock
+        self._loop.write_to(folder)
 
     def go(self, start: Archive | None, *, resuming: bool = False) -> Run:
         self._begin = time.perf_counter()
@@ -193,6 +194,8 @@ class _Session:
                 callback.on_start(self._config)
             self._loop.prepare()
             checkpoint = self._find_checkpoint() if resuming else None
+            if self._loop.journal is not None:
+                self._loop.journal.rewind(-2 if checkpoint is None else checkpoint.facts["iteration"])
             if checkpoint is None:
                 self._start(start)
             else:
@@ -216,6 +219,8 @@ class _Session:
             raise
         finally:
             self._control.under_way.clear()
+            if self._loop.journal is not None:
+                self._loop.journal.close()
             if self._file is not None:
                 self._file.close()
         return self._result()
@@ -315,6 +320,8 @@ class _Session:
         checkpoint = Checkpoint(facts, loop.carry, table_of(list(self._rows[0]), self._rows))
         path = write_checkpoint(self._folder, checkpoint, _identity(self._config), self._check_lock)
         self._saved, self._last_save = loop.iteration, time.perf_counter()
+        if loop.journal is not None:
+            loop.journal.forget(oldest_iteration(self._folder))
         for callback in self._callbacks:
             callback.on_checkpoint(path)
 
@@ -366,16 +373,20 @@ class _Session:
         below, exact = measured.pop("below_reference"), measured.pop("hypervolume_exact")
         return {
             "iteration": float(loop.iteration),
-            "evaluations": float((loop.iteration + 1) * loop.batch + self._config["seeded"]),
+            "evaluations": self._num_evaluations(),
             "seconds": self._seconds(),
             **measured,
             "failed_evaluations": float(progress.failed),
             "below_reference": below,
             **{f"added_{source.name.lower()}": float(progress.added[source]) for source in Source},
+            "infeasible_evaluations": self._num_evaluations() - float(progress.failed) - float(progress.feasible),
             "hypervolume_exact": exact,
             **({"env_steps": float(loop.total_steps)} if loop.total_steps else {}),
             **{name: float(value) for name, value in loop.metrics.items()},
         }
+
+    def _num_evaluations(self) -> float:
+        return float((self._loop.iteration + 1) * self._loop.batch + self._config["seeded"])
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._begin

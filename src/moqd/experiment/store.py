@@ -20,7 +20,9 @@ from moqd.archive import Archive
 from moqd.errors import InputError, MissingFileError, StorageError, to_resume
 from moqd.experiment.packing import packed, unpacked
 from moqd.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
-from moqd.tasks import Task, make_task
+from moqd.tasks import TASKS, FunctionTask, Task, make_task
+from moqd.tasks.own import OWN
+from moqd.tasks.parameters import Categorical, Integer
 from moqd.types import Genotype
 
 Check = tuple[Callable[[Any], bool], str]
@@ -172,10 +174,14 @@ def _read_snapshot(path: Path, task: Task) -> Snapshot:
 
 
 def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
-    """A run from its folder. For a task of the user's own, give the task: files never hold code."""
+    """A run from its folder.
+
+    Files never hold code: of a task of the user's own, give the task. Without it, a run whose solutions are plain
+    parameters can be looked at all the same, but not evaluated.
+    """
     folder = Path(path)
     config = read_config(folder)
-    task = task_of(config, folder, task)
+    task = task_of(config, folder, task if task is not None else _recorded_task(config))
     try:
         archive = read_archive(folder / ARCHIVE, task)
         rows = rows_of(read_text(folder / METRICS, most=2**30), folder / METRICS)
@@ -250,22 +256,55 @@ CHECKS: dict[str, Check] = {
 def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
     """The task of a run: made again, or the user's own, if it fits."""
     there = config["task"]
-    if task is None:
-        options = there.get("options")
-        if not isinstance(options, dict):
-            raise InputError(
-                f"the run in {str(folder)!r} is of the task {there.get('name')!r}, which is not one of moqd's; pass it "
-                "as load_run(path, task=...) or resume(path, task=...)."
-            )
+    options = there.get("options")
+    if task is None and isinstance(options, dict) and options["name"] in TASKS:
         return make_task(**options)
+    task = OWN.get(there["name"]) if task is None else task
+    if task is None:
+        raise InputError(
+            f"the run in {str(folder)!r} is of the task {there.get('name')!r}, which is not one of moqd's; add --task "
+            "FILE.py:NAME, or in Python pass it as load_run(path, task=...) or resume(path, task=...)."
+        )
     here = described(task)
-    for name in ("objectives", "features", "minimised", "feature_bounds", "bounds"):
-        if here[name] != there.get(name):
+    for name in ("objectives", "features", "minimised", "feature_bounds", "bounds", "constraints"):
+        if here[name] != there.get(name, []):
             raise InputError(
                 f"the run in {str(folder)!r} is of a task with {name.replace('_', ' ')} {there.get(name)}, but the "
                 f"task {task.name!r} has {here[name]}; give the task that was run."
             )
     return task
+
+
+def _recorded_task(config: Mapping[str, Any]) -> Task | None:
+    """A task of plain parameters that is not at hand, as far as config.json says it: enough to look at solutions."""
+    there = config["task"]
+    known = there["name"] in OWN or (isinstance(there.get("options"), dict) and there["options"]["name"] in TASKS)
+    if known or not there.get("bounds"):
+        return None
+    bounds = there["bounds"]
+    try:
+        by_name = {name: _bound(bound) for name, bound in bounds.items()} if isinstance(bounds, dict) else None
+        return FunctionTask(
+            None,
+            name=there["name"],
+            bounds=[_bound(bound) for bound in bounds] if by_name is None else by_name,
+            parameter_names=() if by_name is not None else there.get("parameters", ()),
+            objective_names=there["objectives"],
+            minimised=there["minimised"],
+            feature_names=there["features"],
+            feature_bounds=there["feature_bounds"],
+            constraint_names=there.get("constraints", ()),
+            units=there.get("units", {}),
+        )
+    except (InputError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _bound(recorded: Any) -> Any:
+    if isinstance(recorded, dict):
+        ((kind, values),) = recorded.items()
+        return Integer(*values) if kind == "integer" else Categorical(*values)
+    return tuple(recorded)
 
 
 def described(task: Task) -> dict[str, Any]:
@@ -281,9 +320,19 @@ def described(task: Task) -> dict[str, Any]:
                 "features": task.feature_names,
                 "feature_bounds": task.feature_bounds,
                 "bounds": getattr(task, "bounds", None),
-            }
+                "parameters": getattr(task, "parameter_names", ()),
+                "constraints": getattr(task, "constraint_names", ()),
+                "units": dict(task.units),
+            },
+            default=_described_bound,
         )
     )
+
+
+def _described_bound(bound: Integer | Categorical) -> dict[str, Any]:
+    if isinstance(bound, Integer):
+        return {"integer": [bound.low, bound.high]}
+    return {"categorical": [option if isinstance(option, (int, float)) else str(option) for option in bound.options]}
 
 
 def read_archive(path: Path, task: Task) -> Archive:

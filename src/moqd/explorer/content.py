@@ -98,10 +98,11 @@ def _some(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
 
 def _parameters(task: Task, solutions: Solutions) -> dict[str, Any] | None:
     """Of all solutions, where they are plain parameters."""
-    if not isinstance(task, FunctionTask):
+    if not isinstance(task, FunctionTask) or task.space is None:
         return None
-    values = task.parameters(np.asarray(solutions.genotype))
-    return {"names": list(task.parameter_names), "values": array(values, "float64")}
+    options = [list(map(str, getattr(bound, "options", ()))) for bound in task.space.bounds]
+    values = task.space.vector(np.asarray(solutions.genotype))
+    return {"names": list(task.space.names), "values": array(values, "float64"), "options": options}
 
 
 def _polygons(centroid: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> list[dict[str, str]]:

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from moqd.errors import InputError
+from moqd.experiment.reevaluation import read_reevaluation, reevaluate
 from moqd.experiment.store import Run
 from moqd.files import own_folder, write_text
 from moqd.metrics import cell_hypervolumes, non_dominated
@@ -42,6 +43,8 @@ def write_report(run: Run) -> Path:
     """Writes report.md and its figures (PNG and PDF) into the folder of the run, and says where the report is."""
     if run.path is None:
         raise InputError("the run has no folder to write a report to; give one with moqd.run(..., out=folder).")
+    if run.task.is_uncertain and read_reevaluation(run.path) is None and np.any(np.asarray(run.archive.valid)):
+        reevaluate(run)
     folder = own_folder(run.path / "figures")
     figures = _figures(run)
     for name, figure in figures.items():
@@ -65,6 +68,7 @@ def _blocks(run: Run, figures: Sequence[str]) -> Iterable[Block]:
     yield from _stopped(run)
     yield from _summary(run)
     yield from _ends(run)
+    yield from _survival(run)
     yield Heading(2, "Figures")
     yield from (Picture(figure, CAPTIONS[figure]) for figure in figures)
     if not run.task.num_features:
@@ -121,6 +125,21 @@ def _ends(run: Run) -> Iterable[Block]:
     objectives = [task.label(name) + ", less is better" * (name in task.minimised) for name in task.objective_names]
     head = ("best in", *objectives, *map(task.label, task.feature_names), "cell")
     yield Grid(head, tuple(rows), right=range(1, len(head)))
+
+
+def _survival(run: Run) -> Iterable[Block]:
+    """How much of the archive was luck."""
+    again = None if run.path is None else read_reevaluation(run.path)
+    if again is None:
+        return
+    yield Heading(2, "Re-evaluation")
+    over = "once" if again.resamples == 1 else f"over {again.resamples} evaluations"
+    yield Paragraph(
+        f"Every solution was evaluated anew ({over}) and added to an empty archive: {again.survival:.1%} of the "
+        f"moqd_score survives. {again.moved:.1%} of the solutions are in another cell then, and {again.failed} failed."
+    )
+    rows = [(code(name), number(again.before[name]), number(again.after[name])) for name in again.before]
+    yield Grid(("metric", "archive as found", "evaluated anew"), tuple(rows), right=(1, 2))
 
 
 def _settings(config: Mapping[str, Any]) -> Iterable[Block]:

@@ -1,7 +1,7 @@
 """Tasks by name, and the classes for one's own."""
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,11 +9,27 @@ from moqd.errors import unknown_name
 from moqd.options import overridden
 from moqd.tasks.analytic import ArmConfig, Dtlz2Config, RastriginConfig, arm, dtlz2, rastrigin
 from moqd.tasks.function import FunctionTask
+from moqd.tasks.gymnasium import gymnasium_task
+from moqd.tasks.jax_env import jax_env_task
 from moqd.tasks.locomotion import SCENES, LocomotionConfig, locomotion
+from moqd.tasks.parameters import Categorical, Integer
 from moqd.tasks.task import Frames, Rendering, Replay, Task
 from moqd.types import Genotype
 
-__all__ = ["TASKS", "Frames", "FunctionTask", "Rendering", "Replay", "Task", "make_task", "replay"]
+__all__ = [
+    "TASKS",
+    "Categorical",
+    "Frames",
+    "FunctionTask",
+    "Integer",
+    "Rendering",
+    "Replay",
+    "Task",
+    "gymnasium_task",
+    "jax_env_task",
+    "make_task",
+    "replay",
+]
 
 
 class Entry(NamedTuple):
@@ -37,17 +53,19 @@ TASKS: dict[str, Entry] = {
 
 
 def make_task(name: str, **overrides: Any) -> Task:
-    """A task by its name; `overrides` are its options, such as `num_joints` of arm-2, or a `reference_point`."""
+    """A task by its name; `overrides` are its options, such as `num_joints` of arm-2, a `reference_point` or `resamples`."""
     if name not in TASKS:
         raise unknown_name("task", name, TASKS)
     entry = TASKS[name]
-    own = {option: value for option, value in overrides.items() if option != "reference_point"}
+    general = {"reference_point", "resamples"} - {field.name for field in fields(entry.config)}
+    own = {option: value for option, value in overrides.items() if option not in general}
     config = overridden(entry.config, own, f"task {name!r}")
     task = entry.build(config)
     options = {"name": name, **asdict(config)}
-    if overrides.get("reference_point") is not None:
-        task = replace(task, reference_point=overrides["reference_point"])
-        options["reference_point"] = task.reference_point
+    for option in sorted(general & set(overrides)):
+        if overrides[option] is not None:
+            task = replace(task, **{option: overrides[option]})
+            options[option] = getattr(task, option)
     return replace(task, options=options)
 
 

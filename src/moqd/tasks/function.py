@@ -1,82 +1,176 @@
-"""Tasks from plain functions of a vector of bounded parameters."""
+"""Tasks from plain functions of parameters."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from moqd.errors import InputError
-from moqd.tasks.task import Rendering, Task, check_bounds, validated
-from moqd.types import Evaluation, Key
+from moqd.options import is_count
+from moqd.tasks.parameters import Bound, Space, space_of
+from moqd.tasks.pool import Call, Failure, Pool, Result, check_pool, make_pool
+from moqd.tasks.task import Rendering, Task, averaged, validated
+from moqd.types import Evaluation, Genotype, Key
+
+Evaluator = Literal["here", "processes", "ray"]
+
+
+class Measured(NamedTuple):
+    """What a function says of a solution (or of a batch), in the user's direction."""
+
+    objectives: Any
+    features: Any
+    constraints: Any
+
+
+class Outcome(NamedTuple):
+    """What came of an evaluation on the host."""
+
+    measured: Measured | None
+    failure: Failure | None = None
+    attempts: int = 1
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Where evaluations of a batch are written down as they end, so that none has to be made again."""
+
+    @property
+    def iteration(self) -> int: ...
+
+    def known(self, row: int, parameters: Any) -> Outcome | None:
+        """What came of an evaluation that was made before."""
+
+    def note(self, row: int, parameters: Any, outcome: Outcome) -> None:
+        """An evaluation has ended."""
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionTask(Task):
     """A function `x -> (objectives, features)`, or `x -> objectives` where there are no features.
 
-    `x` is a vector of parameters in the user's units. With `traceable=True` the function is written in JAX and is
-    compiled; without, it may be any Python and runs on the host, one solution after the other. A call that raises or
-    returns a number that is not finite is a failed evaluation: it is counted, and the run goes on.
+    `x` is a vector of parameters in the user's units; where `bounds` has names, the function takes the parameters as
+    arguments of these names instead. With `traceable=True` the function is written in JAX and is compiled; without, it
+    may be any Python and runs on the host, one solution after the other or, with an `evaluator`, several at once. A
+    call that raises, returns a number that is not finite, takes longer than `timeout` or kills its process is a failed
+    evaluation: it is counted, and the run goes on.
     """
 
-    function: Callable[[Any], Any]
-    bounds: Sequence[tuple[float, float]] = field(kw_only=True)
-    """(lowest, highest) of each parameter."""
+    function: Callable[..., Any] | None
+    """None: evaluated by hand (`moqd.Optimizer`)."""
+    bounds: Mapping[str, Bound] | Sequence[Bound] = field(default=(), kw_only=True)
+    """Of each parameter (lowest, highest), an `Integer` or a `Categorical`; in a list, or by name."""
     parameter_names: Sequence[str] = field(default=(), kw_only=True)
-    """If not given: x0, x1, ..."""
+    """If not given: those in `bounds`, or x0, x1, ..."""
+    init: Callable[[Key], Genotype] | None = field(default=None, kw_only=True)
+    """Instead of bounds: makes a random solution, any pytree of arrays, from a JAX key; the function takes such."""
+    constraint_names: Sequence[str] = field(default=(), kw_only=True)
+    """Constraints, whose values the function returns after the features. A solution is feasible if none is above 0."""
     traceable: bool = field(default=False, kw_only=True)
     """Whether the function is written in JAX and should be compiled."""
     batched: bool = field(default=False, kw_only=True)
     """Whether the function takes a matrix, one row per solution, and returns matrices."""
-    draw: Callable[[Any], Rendering] | None = field(default=None, kw_only=True, repr=False)
-    """What the explorer shows of a solution: a function of `x` that gives SVG or HTML as text, or `Frames`."""
+    noisy: bool = field(default=False, kw_only=True)
+    """Whether the function also takes a `seed`, another at every call: a whole number, or a JAX key if traceable."""
+    resamples: int | None = field(default=None, kw_only=True)
+    """How often each solution is evaluated, to be averaged. If not given: once."""
+    evaluator: Evaluator = field(default="here", kw_only=True)
+    """Where the function is called: in this process, in other processes of this machine, or on a Ray cluster."""
+    workers: int | None = field(default=None, kw_only=True)
+    """Calls at once. If not given: one per core."""
+    timeout: float | None = field(default=None, kw_only=True)
+    """Seconds that a call may take. If not given: as long as it likes."""
+    retries: int = field(default=0, kw_only=True)
+    """How often a call that failed is tried again."""
+    draw: Callable[..., Rendering] | None = field(default=None, kw_only=True, repr=False)
+    """What the explorer shows of a solution: called as `function` is, it gives SVG or HTML as text, or `Frames`."""
     failures: deque[str] = field(default_factory=lambda: deque(maxlen=8), init=False, repr=False)
     """What went wrong last, newest at the end."""
 
-    genotype_bounds: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not callable(self.function):
+        if self.function is not None and not callable(self.function):
             raise InputError(f"function is {self.function!r}; give a function of a vector of parameters.")
-        if len(self.bounds) == 0:
-            raise InputError("bounds is empty; give (lowest, highest) for each parameter.")
-        check_bounds("bounds", self.bounds)
-        names = tuple(self.parameter_names) or tuple(f"x{i}" for i in range(len(self.bounds)))
-        if len(names) != len(self.bounds) or len(set(names)) < len(names):
+        if self.init is not None and len(self.bounds):
+            raise InputError("bounds and init both say what a solution is; give one of the two.")
+        if self.init is None:
+            space = space_of(self.bounds, self.parameter_names)
+            object.__setattr__(self, "parameter_names", space.names)
+            bounds = dict(zip(space.names, space.bounds, strict=True)) if space.by_name else space.bounds
+            object.__setattr__(self, "bounds", bounds)
+        object.__setattr__(self, "constraint_names", tuple(self.constraint_names))
+        if self.resamples is not None and not is_count(self.resamples):
+            raise InputError(f"resamples is {self.resamples!r}; give a whole number of at least 1, or None.")
+        check_pool(self.evaluator, workers=self.workers, timeout=self.timeout, retries=self.retries)
+        if self.evaluator != "here" and (self.traceable or self.batched):
+            how = "traceable" if self.traceable else "batched"
             raise InputError(
-                f"parameter_names is {names}; give {len(self.bounds)} different names, one for each of the bounds."
+                f"evaluator is {self.evaluator!r}, which calls the function for one solution at a time; leave {how} "
+                'out, or pass evaluator="here".'
             )
-        object.__setattr__(self, "parameter_names", names)
 
-    def init_genotype(self, key: Key, num_genotypes: int) -> Float[Array, "batch parameters"]:
+    @cached_property
+    def space(self) -> Space | None:
+        """The parameters; None where solutions are other pytrees."""
+        if self.init is not None:
+            return None
+        return space_of(self.bounds, self.parameter_names)
+
+    @property
+    def is_uncertain(self) -> bool:
+        return self.noisy or self.resamples is not None
+
+    @property
+    def genotype_bounds(self) -> tuple[float, float] | None:
+        return None if self.space is None else (0.0, 1.0)
+
+    def init_genotype(self, key: Key, num_genotypes: int) -> Genotype:
         """Uniform in the unit cube, in which genotypes live so that variation means the same in every unit."""
+        if self.init is not None:
+            return jax.vmap(self.init)(jax.random.split(key, num_genotypes))
         return jax.random.uniform(key, (num_genotypes, len(self.bounds)))
 
-    def evaluate(self, key: Key, genotype: Float[Array, "batch parameters"]) -> Evaluation:
-        return self._evaluate_traced(genotype) if self.traceable else self._evaluate_on_host(np.asarray(genotype))
+    def evaluate(self, key: Key, genotype: Genotype, journal: Journal | None = None) -> Evaluation:
+        if self.resamples is None:
+            return self._evaluate(key, genotype, journal)
+        often = self.resamples
+        repeated = jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf), often, axis=0), genotype)
+        return averaged(self._evaluate(key, repeated, journal), often)
 
-    def parameters(
-        self, genotype: Float[Array | np.ndarray, "*batch parameters"]
-    ) -> Float[np.ndarray, "*batch parameters"]:
-        """Genotypes in the user's units."""
-        lower, upper = np.asarray(self.bounds, float).T
-        return lower + np.asarray(genotype, float) * (upper - lower)
+    def _evaluate(self, key: Key, genotype: Genotype, journal: Journal | None) -> Evaluation:
+        if self.traceable:
+            return self._evaluate_traced(key, genotype)
+        return self._evaluate_on_host(key, jax.tree.map(np.asarray, genotype), journal)
 
-    def render(self, genotype: Float[Array | np.ndarray, "parameters"]) -> Rendering | None:
-        return None if self.draw is None else self.draw(self.parameters(genotype))
+    def parameters(self, genotype: Genotype) -> Any:
+        """Genotypes in the user's units: of each the vector of its parameters (of a choice, its index)."""
+        return jax.tree.map(np.asarray, genotype) if self.space is None else self.space.vector(genotype)
 
-    def _evaluate_traced(self, genotype: Float[Array, "batch parameters"]) -> Evaluation:
-        lower, upper = jnp.asarray(np.asarray(self.bounds, np.float32).T)[:, None, :]
-        x = lower + genotype * (upper - lower)
-        measure = lambda x: self._split(self.function(x), jnp.asarray)  # noqa: E731
+    def named_parameters(self, genotype: Genotype) -> dict[str, Any]:
+        """Of one solution each parameter by its name: a float, an int, or one of the options."""
+        if self.space is None:
+            raise InputError(f"solutions of task {self.name!r} are no plain parameters; they are in genotype.")
+        return self.space.values(self.space.vector(genotype))
+
+    def render(self, genotype: Genotype) -> Rendering | None:
+        if self.draw is None:
+            return None
+        arguments, named = self._arguments(self.parameters(genotype))
+        return self.draw(*arguments, **named)
+
+    # --------------------------------------------------------------------------------------------------- compiled
+
+    def _evaluate_traced(self, key: Key, genotype: Genotype) -> Evaluation:
+        x = genotype if self.space is None else self.space.traced_vector(genotype)
+        keys = jax.random.split(key, jax.tree.leaves(genotype)[0].shape[0])
+        measure = lambda x, key: self._split(self._traced_call(x, key), jnp.asarray)  # noqa: E731
         try:
-            fitness, feature = (measure if self.batched else jax.vmap(measure))(x)
+            measured = measure(x, key) if self.batched else jax.vmap(measure)(x, keys)
         except InputError:
             raise
         except Exception as error:
@@ -84,53 +178,152 @@ class FunctionTask(Task):
                 f"the function of task {self.name!r} raised {type(error).__name__} when JAX traced it "
                 f"({first_line(error)}); write it with jax.numpy, or pass traceable=False to run it on the host."
             ) from error
-        return self._evaluation(fitness, feature)
+        return self._evaluation(measured)
 
-    def _evaluate_on_host(self, genotype: Float[np.ndarray, "batch parameters"]) -> Evaluation:
+    def _traced_call(self, x: Any, key: Key) -> Any:
+        seed = {"seed": key} if self.noisy else {}
+        if self.space is not None and self.space.by_name:
+            return self._function()(**self.space.columns(x, jnp), **seed)
+        return self._function()(x, **seed)
+
+    # ------------------------------------------------------------------------------------------------ on the host
+
+    def _evaluate_on_host(self, key: Key, genotype: Genotype, journal: Journal | None) -> Evaluation:
         x = self.parameters(genotype)
+        number = jax.tree.leaves(x)[0].shape[0]
+        seeds = np.asarray(jax.random.bits(key, (number,), "uint32")) if self.noisy else None
         if self.batched:
-            fitness, feature = self._measure(x, (len(x),))
+            return self._evaluation(self._measure_batch(x, number, None if seeds is None else int(seeds[0])))
+        rows = [jax.tree.map(lambda leaf, i=i: leaf[i], x) for i in range(number)]
+        outcomes = self._known(rows, journal)
+        missing = [i for i in range(number) if i not in outcomes]
+        calls = [self._arguments(rows[i], None if seeds is None else int(seeds[i])) for i in missing]
+        for index, result in self._calls(calls, missing, journal):
+            row = missing[index]
+            outcomes[row] = outcome = self._outcome(result)
+            if outcome.failure is not None:
+                self.failures.append(f"{outcome.failure.reason} at {self._told(rows[row])}")
+            if journal is not None:
+                journal.note(row, self._noted(rows[row]), outcome)
+        columns = zip(*(self._columns(outcomes[i].measured) for i in range(number)), strict=True)
+        return self._evaluation(Measured(*(np.stack(column) for column in columns)))
+
+    def _known(self, rows: Sequence[Any], journal: Journal | None) -> dict[int, Outcome]:
+        if journal is None:
+            return {}
+        found = {i: journal.known(i, self._noted(row)) for i, row in enumerate(rows)}
+        return {i: outcome for i, outcome in found.items() if outcome is not None}
+
+    def _calls(
+        self, calls: Sequence[Call], rows: Sequence[int], journal: Journal | None
+    ) -> Iterator[tuple[int, Result]]:
+        """What comes of the calls of some rows of a batch."""
+        return self._pool.calls(calls)
+
+    @cached_property
+    def _pool(self) -> Pool:
+        return make_pool(
+            self.evaluator, self._function(), workers=self.workers, timeout=self.timeout, retries=self.retries
+        )
+
+    def _function(self) -> Callable[..., Any]:
+        if self.function is None:
+            raise InputError(
+                f"task {self.name!r} has no function; evaluate its solutions by hand, with moqd.Optimizer."
+            )
+        return self.function
+
+    def _arguments(self, x: Any, seed: int | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """How the function is called for one solution."""
+        named = {} if seed is None else {"seed": seed}
+        if self.space is not None and self.space.by_name:
+            return (), self.space.values(x) | named
+        return (x,), named
+
+    def _noted(self, x: Any) -> Any:
+        """A solution as a file says it."""
+        if self.space is None:
+            return [np.asarray(leaf, float).tolist() for leaf in jax.tree.leaves(x)]
+        values = self.space.values(x)
+        return {name: value if isinstance(value, (int, float)) else str(value) for name, value in values.items()}
+
+    def _told(self, x: Any) -> str:
+        if self.space is None:
+            return "a solution"
+        if self.space.by_name:
+            return ", ".join(f"{name} = {value!r}" for name, value in self.space.values(x).items())
+        return f"x = {np.asarray(x).tolist()}"
+
+    def _outcome(self, result: Result) -> Outcome:
+        if result.failure is not None:
+            return Outcome(None, result.failure, result.attempts)
+        measured = self._split(result.value, lambda value: np.asarray(value, float))
+        if all(np.all(np.isfinite(part)) for part in measured):
+            return Outcome(measured, None, result.attempts)
+        return Outcome(None, Failure("not finite", f"it returned {result.value!r}"), result.attempts)
+
+    def _columns(self, measured: Measured | None) -> Measured:
+        """NaN where an evaluation failed."""
+        sizes = (self.num_objectives, self.num_features, len(self.constraint_names))
+        return Measured(*(np.full(size, np.nan) for size in sizes)) if measured is None else measured
+
+    def _measure_batch(self, x: Any, number: int, seed: int | None) -> Measured:
+        function = self._function()
+        if self.space is not None and self.space.by_name:
+            arguments: tuple[Any, ...] = ()
+            named = {name: self._options(name, column) for name, column in self.space.columns(x, np).items()}
         else:
-            rows = [self._measure(row, ()) for row in x]
-            fitness, feature = (np.stack(column) for column in zip(*rows, strict=True))
-        return self._evaluation(jnp.asarray(fitness, jnp.float32), jnp.asarray(feature, jnp.float32))
-
-    def _evaluation(self, fitness: Array, feature: Array) -> Evaluation:
-        return validated(self, Evaluation(fitness, feature, jnp.ones(fitness.shape[0], bool)))
-
-    def _measure(self, x: Float[np.ndarray, "*batch parameters"], batch: tuple[int, ...]) -> tuple[Any, Any]:
-        """Objectives and features as the function gives them; NaN, and a note in `failures`, where it fails."""
+            arguments, named = (x,), {}
         try:
-            result = self.function(x)
+            result = function(*arguments, **named, **({} if seed is None else {"seed": seed}))
         except Exception as error:
-            self.failures.append(f"it raised {type(error).__name__} ({first_line(error)}) at x = {x.tolist()}")
-            return np.full((*batch, self.num_objectives), np.nan), np.full((*batch, self.num_features), np.nan)
-        fitness, feature = self._split(result, lambda value: np.asarray(value, float))
-        if not (np.all(np.isfinite(fitness)) and np.all(np.isfinite(feature))):
-            self.failures.append(f"it returned {result} at x = {x.tolist()}")
-        return fitness, feature
+            what = f"it raised {type(error).__name__} ({first_line(error)})"
+            self.failures.append(f"{what} at {self._told(x)}" if self.space is None or not named else what)
+            return Measured(*(np.tile(column, (number, 1)) for column in self._columns(None)))
+        measured = self._split(result, lambda value: np.asarray(value, float))
+        if not all(np.all(np.isfinite(part)) for part in measured):
+            self.failures.append(f"it returned {result} at {self._told(x)}" if not named else f"it returned {result}")
+        return measured
 
-    def _split(self, result: Any, asarray: Callable[[Any], Any]) -> tuple[Any, Any]:
-        """What the function returned, as an array of (maximised) objectives and one of features."""
+    def _options(self, name: str, column: Any) -> Any:
+        """A column of choices as these."""
+        assert isinstance(self.bounds, Mapping)
+        options = getattr(self.bounds[name], "options", None)
+        return column if options is None else np.array(options, dtype=object)[column]
+
+    # ---------------------------------------------------------------------------------------- what it returned
+
+    def _evaluation(self, measured: Measured) -> Evaluation:
+        objectives, features, constraints = (jnp.asarray(part, jnp.float32) for part in measured)
+        valid, violation = jnp.ones(objectives.shape[0], bool), None
+        if self.constraint_names:
+            violation = jnp.sum(jnp.maximum(constraints, 0), axis=1)  # NaN stays NaN, and is a failure
+        fitness = objectives * jnp.broadcast_to(self.direction, objectives.shape)
+        return validated(self, Evaluation(fitness, features, valid, violation=violation))
+
+    def _split(self, result: Any, asarray: Callable[[Any], Any]) -> Measured:
+        """What the function returned, as arrays of objectives, features and constraints."""
+        parts = [("objectives", self.objective_names), ("features", self.feature_names)]
+        parts.append(("constraints", self.constraint_names))
+        expected = [kind for kind, names in parts if names]
         try:
-            objectives, features = result if self.feature_names else (result, ())
-            fitness, feature = asarray(objectives), asarray(features)
+            given = (result,) if len(expected) == 1 else tuple(result)
+            found = {kind: asarray(value) for kind, value in zip(expected, given, strict=True)}
         except (TypeError, ValueError) as error:
             raise InputError(self._wrong_return(repr(result))) from error
-        if not self.feature_names:
-            feature = asarray(np.zeros((*fitness.shape[:-1], 0), np.float32))
-        for kind, value, number in (
-            ("objectives", fitness, self.num_objectives),
-            ("features", feature, self.num_features),
-        ):
-            if value.ndim != 1 + self.batched or value.shape[-1] != number:
+        batch = found["objectives"].shape[:-1]
+        arrays = []
+        for kind, names in parts:
+            value = found[kind] if names else asarray(np.zeros((*batch, 0), np.float32))
+            if value.ndim != 1 + self.batched or value.shape[-1] != len(names):
                 raise InputError(self._wrong_return(f"{kind} of shape {value.shape}"))
-        return fitness * asarray(np.broadcast_to(self.direction, fitness.shape)), feature
+            arrays.append(value)
+        return Measured(*arrays)
 
     def _wrong_return(self, what: str) -> str:
-        expected = f"[{', '.join(self.objective_names)}]"
-        if self.feature_names:
-            expected = f"the pair {expected}, [{', '.join(self.feature_names)}]"
+        lists = [f"[{', '.join(names)}]" for names in (self.objective_names, self.feature_names, self.constraint_names)]
+        lists = [part for part in lists if part != "[]"]
+        expected = lists[0] if len(lists) == 1 else f"the {('pair', 'triple')[len(lists) - 2]} {', '.join(lists)}"
         per_row = " for each row, as matrices" if self.batched else ""
         return f"the function of task {self.name!r} returned {what}; return {expected}{per_row}."
 

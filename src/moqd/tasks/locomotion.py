@@ -10,7 +10,7 @@ import io
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -206,6 +206,13 @@ class LocomotionTask(Task):
     @property
     def fused(self) -> bool:
         return self.config.backend in UNROLLED
+
+    @property
+    def num_resamples(self) -> int | None:
+        return self.config.resamples
+
+    def resampled(self, resamples: int) -> "LocomotionTask":
+        return replace(self, config=replace(self.config, resamples=resamples))
 
     @cached_property
     def policy(self) -> Policy:

@@ -1,8 +1,8 @@
 """Calls of a slow function, several at once, in processes of their own or on a Ray cluster.
 
 A call that raises, takes too long or kills its process is one failure among the results; the others go on. Processes
-are started anew (never forked from one in which JAX runs) and kept from one batch to the next. The function is sent to them
-with what it refers to, so it may stand in a script, in a notebook, or be a lambda.
+are started anew (never forked from one in which JAX runs) and kept from one batch to the next. The function is sent to
+them with what it refers to, so it may stand in a script, in a notebook, or be a lambda.
 """
 
 import math
@@ -19,8 +19,9 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import cloudpickle
 
@@ -29,6 +30,8 @@ from moqd.errors import InputError, unknown_name
 from moqd.tasks import worker
 
 EVALUATORS = ("here", "processes", "ray")
+Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments of a call, and those with names."""
 
 
 class Failure(NamedTuple):
@@ -48,10 +51,11 @@ class Result(NamedTuple):
     attempts: int = 1
 
 
+@runtime_checkable
 class Pool(Protocol):
     """Calls a function with many arguments."""
 
-    def calls(self, arguments: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Result]]:
+    def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
         """The result of each call with its index, as they end."""
 
     def close(self) -> None:
@@ -95,9 +99,12 @@ class HerePool:
     def __init__(self, function: Callable[..., Any], retries: int = 0) -> None:
         self._function, self._retries = function, retries
 
-    def calls(self, arguments: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Result]]:
+    def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
         for index, given in enumerate(arguments):
-            yield index, repeated(lambda given=given: _here(self._function, given), self._retries)
+            yield index, repeated(partial(self._call, given), self._retries)
+
+    def _call(self, given: Call) -> Result:
+        return _result(*worker.answer(self._function, given))
 
     def close(self) -> None:
         """There is nothing to end."""
@@ -110,10 +117,6 @@ def repeated(call: Callable[[], Result], retries: int) -> Result:
         if result.failure is None:
             break
     return result
-
-
-def _here(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Result:
-    return _result(*worker.answer(function, arguments))
 
 
 def _result(succeeded: bool, value: Any) -> Result:
@@ -134,8 +137,8 @@ class ProcessPool:
         self._retries = retries
         self._end = weakref.finalize(self, _stop_all, self._workers)
 
-    def calls(self, arguments: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Result]]:
-        waiting: queue.SimpleQueue[tuple[int, tuple[Any, ...]]] = queue.SimpleQueue()
+    def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
+        waiting: queue.SimpleQueue[tuple[int, Call]] = queue.SimpleQueue()
         finished: queue.SimpleQueue[tuple[int, Result] | BaseException] = queue.SimpleQueue()
         for index, given in enumerate(arguments):
             waiting.put((index, given))
@@ -144,7 +147,7 @@ class ProcessPool:
             try:
                 while True:
                     index, given = waiting.get_nowait()
-                    finished.put((index, repeated(lambda given=given: own.call(given), self._retries)))  # type: ignore[misc]
+                    finished.put((index, repeated(partial(own.call, given), self._retries)))
             except queue.Empty:
                 return
             except BaseException as error:
@@ -200,7 +203,7 @@ class _Worker:
         self._ready = False
         """Whether the process has loaded the function."""
 
-    def call(self, arguments: tuple[Any, ...]) -> Result:
+    def call(self, arguments: Call) -> Result:
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -252,7 +255,7 @@ def _cause(code: int) -> str:
 
 
 class RayPool:
-    """Calls as tasks of a Ray cluster: the one that `RAY_ADDRESS` or an earlier `ray.init` names, or one of this machine."""
+    """Calls as tasks of a Ray cluster: that of an earlier `ray.init` or of RAY_ADDRESS, or one of this machine."""
 
     def __init__(
         self, function: Callable[..., Any], workers: int | None = None, timeout: float | None = None, retries: int = 0
@@ -268,7 +271,7 @@ class RayPool:
         self._function = ray.put(_packed(function))
         self._remote = ray.remote(max_retries=0, num_cpus=1)(_remote_answer)
 
-    def calls(self, arguments: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Result]]:
+    def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
         waiting = [(index, 1) for index in reversed(range(len(arguments)))]
         running: dict[Any, tuple[int, int, float]] = {}
         try:

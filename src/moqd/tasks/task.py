@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import jax
@@ -72,11 +72,13 @@ class Task(ABC):
     options: Mapping[str, Any] | None = field(default=None, repr=False)
     """What `make_task` was given, which makes the task again; None for a task of the user's own."""
 
-    genotype_bounds: ClassVar[tuple[float, float] | None] = None
-    """The interval in which variation keeps every gene; None: unbounded."""
-
     uses_devices: ClassVar[bool] = False
     """Whether `evaluate` spreads its batch over the local devices."""
+
+    @property
+    def genotype_bounds(self) -> tuple[float, float] | None:
+        """The interval in which variation keeps every gene; None: unbounded."""
+        return None
 
     @property
     def fused(self) -> bool:
@@ -94,6 +96,21 @@ class Task(ABC):
     def evaluate_fitness(self, key: Key, genotype: Genotype) -> Evaluation:
         """As `evaluate`, without transitions: for algorithms that need none, which then do not pay for them."""
         return self.evaluate(key, genotype)._replace(transitions=None)
+
+    @property
+    def num_resamples(self) -> int | None:
+        """Over how many evaluations each solution is averaged; None: it is evaluated once."""
+        return getattr(self, "resamples", None)
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether another evaluation of the same solution may say something else."""
+        return self.num_resamples is not None
+
+    def resampled(self, resamples: int) -> "Task":
+        """The same task, with each solution averaged over so many evaluations; itself, if it knows no such thing."""
+        known = any(field.name == "resamples" for field in fields(self))
+        return replace(self, resamples=resamples) if known else self  # type: ignore[call-arg]
 
     @property
     def policy(self) -> Policy | None:
@@ -185,6 +202,7 @@ def averaged(evaluation: Evaluation, resamples: int) -> Evaluation:
         feature=jnp.mean(rows(evaluation.feature), axis=1),
         valid=jnp.all(rows(evaluation.valid), axis=1),
         std=jnp.std(rows(evaluation.fitness), axis=1),
+        violation=None if evaluation.violation is None else jnp.mean(rows(evaluation.violation), axis=1),
         num_steps=None if evaluation.num_steps is None else jnp.sum(rows(evaluation.num_steps), axis=1),
     )
 
@@ -200,12 +218,19 @@ def validated(task: Task, evaluation: Evaluation) -> Evaluation:
                 f"{expected} numbers for each of {batch} solutions."
             )
     valid = valid & jnp.all(jnp.isfinite(fitness), axis=1) & jnp.all(jnp.isfinite(feature), axis=1)
+    violation = evaluation.violation
+    if violation is not None:
+        if violation.shape != (batch,):
+            raise InputError(f"task {task.name!r} gave violation of shape {violation.shape}; {(batch,)} is expected.")
+        valid &= jnp.isfinite(violation)
+        violation = jnp.where(valid, jnp.maximum(violation, 0), 0).astype(jnp.float32)
     if evaluation.transitions is not None:
         valid &= _all_finite(evaluation.transitions).reshape(batch, -1).all(axis=1)
     return evaluation._replace(
         fitness=jnp.where(valid[:, None], fitness, 0).astype(jnp.float32),
         feature=jnp.where(valid[:, None], feature, 0).astype(jnp.float32),
         valid=valid,
+        violation=violation,
     )
 
 
@@ -225,8 +250,13 @@ def numbers(value: object) -> Float[np.ndarray, "..."]:
 
 
 def check_bounds(argument: str, bounds: Sequence[tuple[float, float]]) -> None:
-    """Every entry must be (lowest, highest), finite, and the lowest below the highest."""
+    """Every entry must be (lowest, highest)."""
     for index, entry in enumerate(bounds):
-        pair = numbers(entry)
-        if pair.shape != (2,) or not np.all(np.isfinite(pair)) or pair[0] >= pair[1]:
-            raise InputError(f"{argument}[{index}] is {entry}; give (lowest, highest), finite, with lowest < highest.")
+        check_pair(f"{argument}[{index}]", entry)
+
+
+def check_pair(argument: str, entry: object) -> None:
+    """It must be (lowest, highest), finite, and the lowest below the highest."""
+    pair = numbers(entry)
+    if pair.shape != (2,) or not np.all(np.isfinite(pair)) or pair[0] >= pair[1]:
+        raise InputError(f"{argument} is {entry}; give (lowest, highest), finite, with lowest < highest.")

@@ -10,18 +10,18 @@ import sys
 import threading
 import time
 import traceback
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 HEADER = 8
 """Bytes of a message's length."""
 
 
-def send(pipe: BinaryIO, message: bytes) -> None:
+def send(pipe: IO[bytes], message: bytes) -> None:
     pipe.write(len(message).to_bytes(HEADER, "little") + message)
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> bytes | None:
+def receive(pipe: IO[bytes]) -> bytes | None:
     """The next message; None at the end."""
     header = pipe.read(HEADER)
     if len(header) < HEADER:
@@ -29,10 +29,11 @@ def receive(pipe: BinaryIO) -> bytes | None:
     return pipe.read(int.from_bytes(header, "little"))
 
 
-def answer(function: Any, arguments: Any) -> tuple[bool, Any]:
+def answer(function: Any, call: Any) -> tuple[bool, Any]:
     """(True, what the function returned) or (False, what it raised: its name, message and traceback)."""
+    arguments, named = call
     try:
-        return True, function(*arguments)
+        return True, function(*arguments, **named)
     except Exception as error:
         return False, (type(error).__name__, str(error), traceback.format_exc())
 
@@ -53,7 +54,7 @@ def main() -> None:
     threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True).start()
     path, function = pickle.loads(first)
     sys.path[:] = path
-    loaded, function = answer(pickle.loads, (function,))
+    loaded, function = answer(pickle.loads, ((function,), {}))
     send(target, b"ready")  # what it takes to load the function is not the time of a call
     while (message := receive(source)) is not None:
         result = answer(function, pickle.loads(message)) if loaded else (False, function)

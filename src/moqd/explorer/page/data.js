@@ -59,11 +59,12 @@ function runOf(raw, index) {
   };
 }
 
-/** The names of the parameters, and those of a solution by its row. */
+/** The names of the parameters, and those of a solution by its row, as they are written. */
 function parametersOf(raw) {
   if (!raw?.names.length) return null;
   const values = arrayOf(raw.values);
-  return { names: raw.names, of: (row) => rowOf(values, row, raw.names.length) };
+  const text = (value, at) => raw.options[at][value] ?? trimmed(written(value));
+  return { names: raw.names, of: (row) => rowOf(values, row, raw.names.length).map(text) };
 }
 
 function snapshotOf(raw, cells) {

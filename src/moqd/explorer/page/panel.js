@@ -162,7 +162,7 @@ function drawFacts(host, shown) {
 
 function parameterText({ run, row }, name) {
   const at = run.parameters ? run.parameters.names.indexOf(name) : -1;
-  return at < 0 ? "–" : trimmed(written(run.parameters.of(row)[at]));
+  return at < 0 ? "–" : run.parameters.of(row)[at];
 }
 
 function objectiveCells({ run, row, gait }, i) {

@@ -1,0 +1,193 @@
+"""Episodes in a Gymnasium environment, as the worker processes of `moqd.tasks.gymnasium` run them.
+
+This module is sent to them as it is, with `moqd.features`, so that they load neither moqd nor JAX: it imports NumPy,
+and Gymnasium when it needs it. What is sent is marked `no_type_check`, see `moqd.features`.
+"""
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, no_type_check
+
+import numpy as np
+
+from moqd.features import Trajectory
+
+SPHERE, CAPSULE = 2, 3
+"""Of MuJoCo's types of shapes."""
+
+
+@no_type_check
+class Episodes:
+    """Runs episodes in one environment, which it makes when first called and then keeps open."""
+
+    def __init__(
+        self,
+        env_id: str | Callable[..., Any],
+        env_options: Mapping[str, Any],
+        objectives: Sequence[Callable[[Mapping[str, Any]], Any]] | None,
+        features: Mapping[str, tuple[Callable[[Trajectory], float], Callable[[Any], Any] | None]],
+        episode_length: int,
+    ) -> None:
+        self.env_id, self._env_options = env_id, env_options
+        self._objectives = objectives
+        """Functions of a step's info; None: the reward is a vector of them."""
+        self._features = features
+        """Measure and observe of each."""
+        self._episode_length = episode_length
+        self._env: Any = None
+
+    def __call__(self, layers: Sequence[tuple[np.ndarray, np.ndarray]], seed: int, record: str = "") -> dict[str, Any]:
+        """An episode of a policy: its return in the user's direction, its features, and its "steps" or "poses"."""
+        try:
+            if self._env is None:
+                self.open()
+                if "mujoco" in sys.modules:  # which by default writes MUJOCO_LOG.TXT into the current folder
+                    sys.modules["mujoco"].set_mju_user_warning(lambda message: None)
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return self._run(layers, seed, record)
+        except BaseException:
+            self.close()  # what it was left in is not known
+            raise
+
+    def open(self) -> Any:
+        """Makes the environment."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._env = self._make()
+        return self._env
+
+    def _make(self) -> Any:
+        if callable(self.env_id):
+            return self.env_id(**self._env_options)
+        import gymnasium
+
+        with suppress(ImportError):
+            import mo_gymnasium  # noqa: F401  registers its environments
+        # Its check of an environment, which allows no vector of rewards, is what mo_gymnasium.make leaves out.
+        return gymnasium.make(self.env_id, **{"disable_env_checker": True, **self._env_options})
+
+    def close(self) -> None:
+        env, self._env = self._env, None
+        if env is not None:
+            with suppress(Exception):
+                env.close()
+
+    def start(self, seed: int) -> np.ndarray:
+        """The first observation."""
+        from gymnasium.spaces import Discrete, flatten
+
+        space, self._flatten = self._env.action_space, flatten
+        self._discrete = isinstance(space, Discrete)
+        if not self._discrete:
+            low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+            self._middle, self._half = (low + high) / 2, (high - low) / 2
+        return self._flat(self._env.reset(seed=seed)[0])
+
+    def advance(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
+        """A step: observation, the objectives' rewards, terminated, truncated, and info."""
+        obs, reward, terminated, truncated, info = self._env.step(self._native(action))
+        info = {"reward": reward, **info}
+        rewards = reward if self._objectives is None else [objective(info) for objective in self._objectives]
+        return self._flat(obs), np.asarray(rewards, np.float64), bool(terminated), bool(truncated), info
+
+    def _flat(self, obs: Any) -> np.ndarray:
+        return np.asarray(self._flatten(self._env.observation_space, obs), np.float32)
+
+    def _native(self, action: np.ndarray) -> Any:
+        """The environment's action for one of the policy, which is in [-1, 1]."""
+        space = self._env.action_space
+        if self._discrete:
+            return space.start + np.argmax(action)
+        scaled = self._middle + self._half * action.astype(np.float64).reshape(space.shape)
+        return np.clip(scaled.astype(space.dtype), space.low, space.high)
+
+    def _run(self, layers: Any, seed: int, record: str) -> dict[str, Any]:
+        watched = [observe for _, observe in self._features.values()]
+        obs = [self.start(seed)]
+        actions, rewards, infos = [], [], []
+        observed: list[list[Any]] = [[] for _ in watched]
+        frames = [self._pose()] if record == "poses" else []
+        terminated = False
+        for step in range(self._episode_length):
+            action = act(layers, obs[-1])
+            _check_finite("action", action, step)
+            row, reward, terminated, truncated, info = self.advance(action)
+            _check_finite("observation", row, step)
+            _check_finite("reward", reward, step)
+            obs.append(row)
+            actions.append(action)
+            rewards.append(reward)
+            infos.append(info)
+            for seen, observe in zip(observed, watched, strict=True):
+                seen.append(None if observe is None else observe(self._env))
+            if frames:
+                frames.append(self._pose())
+            if terminated or truncated:
+                break
+        columns = np.stack(obs), np.stack(actions), np.stack(rewards)
+        result: dict[str, Any] = {
+            "return": columns[2].sum(axis=0),
+            "feature": self._measured(Trajectory(*columns, infos, ()), observed),
+            "length": len(actions),
+            "terminated": terminated,
+        }
+        if record == "steps":
+            result["steps"] = columns
+        if record == "poses":
+            position, rotation = (np.stack(column) for column in zip(*frames, strict=True))
+            # A foot is a feature of which True or False is observed.
+            contact = [seen if isinstance(seen[0], bool) else [False] * len(actions) for seen in observed]
+            result["reward"], result["contact"] = columns[2], np.array(contact, bool).reshape(-1, len(actions)).T
+            result["position"], result["rotation"] = position, rotation
+            result["robot"] = self._robot()
+        return result
+
+    def _measured(self, trajectory: Trajectory, observed: Sequence[Sequence[Any]]) -> list[float]:
+        values = []
+        for (name, (measure, _)), seen in zip(self._features.items(), observed, strict=True):
+            value = float(measure(trajectory._replace(observed=seen)))
+            if not math.isfinite(value):
+                raise FloatingPointError(f"feature {name!r} is {value}")
+            values.append(value)
+        return values
+
+    def _pose(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of every body but the world."""
+        data = self._env.unwrapped.data
+        return data.xpos[1:].copy(), data.xquat[1:].copy()
+
+    def _robot(self) -> dict[str, Any]:
+        """Names of the bodies, and their spheres and capsules: other shapes are left out."""
+        model = self._env.unwrapped.model
+        shapes = np.flatnonzero((model.geom_bodyid > 0) & np.isin(model.geom_type, (SPHERE, CAPSULE)))
+        half = np.where(model.geom_type[shapes] == CAPSULE, model.geom_size[shapes, 1], 0.0)
+        w, x, y, z = model.geom_quat[shapes].T
+        along = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=1) * half[:, None]
+        middle = model.geom_pos[shapes]
+        return {
+            "seconds": float(self._env.unwrapped.dt),
+            "body_names": tuple(model.body(i).name or f"body {i}" for i in range(1, model.nbody)),
+            "shape_body": model.geom_bodyid[shapes] - 1,
+            "shape_start": middle - along,
+            "shape_end": middle + along,
+            "shape_radius": model.geom_size[shapes, 0].copy(),
+        }
+
+
+@no_type_check
+def act(layers: Sequence[tuple[np.ndarray, np.ndarray]], obs: np.ndarray) -> np.ndarray:
+    """`moqd.networks.apply_policy` in NumPy."""
+    *hidden, (kernel, bias) = layers
+    for weights, offset in hidden:
+        obs = np.maximum(obs @ weights + offset, np.float32(0))
+    return np.tanh(obs @ kernel + bias)
+
+
+@no_type_check
+def _check_finite(what: str, values: np.ndarray, step: int) -> None:
+    if not math.isfinite(values.sum()):
+        raise FloatingPointError(f"the {what} of step {step} is not finite")

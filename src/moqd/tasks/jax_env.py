@@ -1,0 +1,394 @@
+"""Tasks from environments that are written in JAX, as those of Brax and MuJoCo Playground are.
+
+A genotype is a neural network that acts in the environment. Rewards and features are functions of the environment's
+state, in which `state.obs` is what the network sees and `state.done` whether the episode has ended.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Shaped
+
+from moqd.devices import compiled, is_traced, on_all, sharded
+from moqd.errors import InputError
+from moqd.networks import MLP, Policy, apply_policy, init_mlp
+from moqd.options import is_count
+from moqd.tasks.function import first_line
+from moqd.tasks.task import Task, averaged, numbers
+from moqd.types import Evaluation, Key, Transition
+
+State: TypeAlias = Any
+"""The environment's own: a pytree with `obs` and `done`."""
+Measure: TypeAlias = Callable[[State], Any]
+"""A number from the state after a step."""
+
+
+class StateFeature(NamedTuple):
+    """A feature of an episode; a plain tuple of the same entries will do."""
+
+    measure: Measure
+    bounds: tuple[float, float]
+    """(lowest, highest)."""
+    of: Literal["mean", "final"] = "mean"
+    """Whether the feature is the mean over the steps, or what is measured of the last state."""
+
+
+def jax_env_task(
+    env: Any,
+    *,
+    name: str,
+    objectives: Mapping[str, Measure],
+    features: Mapping[str, StateFeature | tuple[Any, ...]],
+    episode_length: int,
+    hidden_sizes: Sequence[int] = (64, 64),
+    resamples: int | None = None,
+    reference_point: Sequence[float] | None = None,
+    minimised: Sequence[str] = (),
+    units: Mapping[str, str] | None = None,
+    seed: int = 0,
+    action_size: int | None = None,
+    initial_state: State | None = None,
+    observe: Callable[[State], Any] | None = None,
+) -> "JaxEnvTask":
+    """A task from an environment with `reset(key)` and `step(state, action)`, both of which give a state.
+
+    An objective is a function of the state after a step: the reward of that step. Fitness is the sum over the episode,
+    which ends where `state.done` is above 0.5, or after `episode_length` steps. A feature is such a function with its
+    (lowest, highest), and its mean over the steps is taken; with "final" as a third entry, the value at the end.
+
+    Actions are in [-1, 1]. All episodes start from `initial_state`, or else from a reset with `seed`; with `resamples`,
+    every policy is averaged over so many random resets. `reset` is given a raw key (uint32), which all of `jax.random`
+    takes. `action_size` is that of the environment, and `observe` gives its `obs`, unless they are given.
+    """
+    if not isinstance(objectives, Mapping) or not all(map(callable, objectives.values())):
+        raise InputError(f"objectives is {objectives!r}; give a function of the state for each name.")
+    if not isinstance(features, Mapping):
+        raise InputError(f"features is {features!r}; give (function of the state, (lowest, highest)) for each name.")
+    measured = {name: _state_feature(name, entry) for name, entry in features.items()}
+    return JaxEnvTask(
+        env,
+        name=name,
+        objective_names=tuple(objectives),
+        minimised=minimised,
+        feature_names=tuple(measured),
+        feature_bounds=tuple(feature.bounds for feature in measured.values()),
+        reference_point=reference_point,
+        units={} if units is None else units,
+        objectives=objectives,
+        features=measured,
+        episode_length=episode_length,
+        hidden_sizes=hidden_sizes,
+        resamples=resamples,
+        seed=seed,
+        action_size=getattr(env, "action_size", None) if action_size is None else action_size,
+        initial_state=initial_state,
+        observe=observe,
+    )
+
+
+def _state_feature(name: str, entry: Any) -> StateFeature:
+    feature = StateFeature(*entry) if isinstance(entry, (tuple, list)) and len(entry) in (2, 3) else None
+    if feature is None or not callable(feature.measure) or feature.of not in ("mean", "final"):
+        raise InputError(
+            f"the feature {name!r} is {entry!r}; give (function of the state, (lowest, highest)), and as a third entry "
+            '"final" if it is of the last state and not the mean.'
+        )
+    return feature
+
+
+class Step(NamedTuple):
+    """What one action leads to."""
+
+    state: State
+    obs: Float[Array, "*batch obs"]
+    reward: Float[Array, "*batch objectives"]
+    feature: Float[Array, "*batch features"]
+    done: Bool[Array, "*batch"]
+
+
+class Shapes(NamedTuple):
+    """What the environment gives."""
+
+    state: State
+    num_obs: int
+
+
+class Outcome(NamedTuple):
+    """What has come of a batch of episodes so far."""
+
+    fitness: Float[Array, "batch objectives"]
+    feature: Float[Array, "batch features"]
+    """Sums over the steps, or the last values."""
+    length: Int[Array, "batch"]
+    terminated: Bool[Array, "batch"]
+    failed: Bool[Array, "batch"]
+    """The environment gave a number that is not finite."""
+
+
+class Recorded(NamedTuple):
+    """What is recorded of every step."""
+
+    obs: Float[Array, "batch time obs"]
+    action: Float[Array, "batch time act"]
+    reward: Float[Array, "batch time objectives"]
+    next_obs: Float[Array, "batch time obs"]
+
+
+class Episodes(NamedTuple):
+    """Where a batch of episodes has got to."""
+
+    time: Int[Array, ""]
+    state: State
+    obs: Float[Array, "batch obs"]
+    alive: Bool[Array, "batch"]
+    outcome: Outcome
+    recorded: Recorded | None
+    """None where it is not wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class JaxEnvTask(Task):
+    """Policies in an environment that is written in JAX; made by `jax_env_task`."""
+
+    env: Any = field(repr=False)
+    objectives: Mapping[str, Measure] = field(kw_only=True, repr=False)
+    features: Mapping[str, StateFeature] = field(kw_only=True, repr=False)
+    episode_length: int = field(kw_only=True)
+    hidden_sizes: Sequence[int] = field(kw_only=True)
+    resamples: int | None = field(kw_only=True)
+    seed: int = field(kw_only=True)
+    action_size: Any = field(kw_only=True)
+    initial_state: State | None = field(kw_only=True, repr=False)
+    observe: Callable[[State], Any] | None = field(kw_only=True, repr=False)
+
+    uses_devices: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(getattr(self.env, "reset", None)) or not callable(getattr(self.env, "step", None)):
+            raise InputError(f"env is {self.env!r}; give an environment with reset(key) and step(state, action).")
+        for name, least in (("episode_length", 1), ("seed", 0)):
+            if not is_count(getattr(self, name), least):
+                raise InputError(f"{name} is {getattr(self, name)!r}; give a whole number of at least {least}.")
+        if not isinstance(self.hidden_sizes, Sequence) or not all(map(is_count, self.hidden_sizes)):
+            raise InputError(f"hidden_sizes is {self.hidden_sizes!r}; give a list of whole numbers of at least 1.")
+        if self.resamples is not None and not is_count(self.resamples):
+            raise InputError(f"resamples is {self.resamples!r}; give a whole number of at least 1, or None.")
+        if self.resamples is not None and self.initial_state is not None:
+            raise InputError("both resamples and initial_state are given; give one, as resamples start at random.")
+        size = self.action_size
+        size = int(size) if isinstance(size, np.integer) else size
+        if not is_count(size):
+            raise InputError(
+                f"the action_size of the environment of task {self.name!r} is {size!r}; give action_size=, how many "
+                "numbers an action has."
+            )
+        object.__setattr__(self, "action_size", size)
+        self._shapes  # noqa: B018  which checks the environment
+
+    @cached_property
+    def policy(self) -> Policy:
+        with jax.ensure_compile_time_eval():
+            seconds = numbers(getattr(self.env, "dt", None))
+        return Policy(
+            num_obs=self._shapes.num_obs,
+            num_actions=self.action_size,
+            hidden_sizes=tuple(self.hidden_sizes),
+            apply=apply_policy,
+            control_rate=round(1 / float(seconds), 3) if seconds.ndim == 0 and seconds > 0 else None,
+        )
+
+    def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
+        sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)
+        return jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key, num_genotypes))
+
+    def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
+        """Every policy's episode, with transitions; compiled."""
+        return self._evaluate(key, genotype, record=True)
+
+    def evaluate_fitness(self, key: Key, genotype: MLP) -> Evaluation:
+        return self._evaluate(key, genotype, record=False)
+
+    def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
+        if is_traced():
+            return self._rollout(key, genotype, record)
+        return self._program[record](*on_all((key, genotype)))
+
+    @cached_property
+    def _program(self) -> Mapping[bool, Callable[[Key, MLP], Evaluation]]:
+        return {record: compiled(partial(self._rollout, record=record), fused=False) for record in (False, True)}
+
+    def _rollout(self, key: Key, genotype: MLP, record: bool) -> Evaluation:
+        episodes, resamples = sharded(partial(self._episodes, record=record)), self.resamples
+        if resamples is None:
+            return episodes(genotype)
+        repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, resamples, axis=0), genotype)
+        keys = jax.random.split(key, repeated[0].bias.shape[0])
+        return averaged(episodes(repeated, keys), resamples)
+
+    def _episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
+        """The episodes of a batch of policies, from the fixed initial state or from random ones."""
+        last = jax.lax.while_loop(
+            lambda episodes: (episodes.time < self.episode_length) & jnp.any(episodes.alive),
+            partial(self._advance, genotype),
+            self._first(genotype[0].bias.shape[0], keys, record),
+        )
+        outcome, recorded = last.outcome, last.recorded
+        time, ended = jnp.arange(self.episode_length)[None, :], outcome.length[:, None]
+        mean = outcome.feature / jnp.maximum(ended, 1).astype(jnp.float32)
+        terminated = (time == ended - 1) & outcome.terminated[:, None]
+        return Evaluation(
+            fitness=outcome.fitness,
+            feature=jnp.where(self._of_last_state, outcome.feature, mean),
+            valid=~outcome.failed,
+            transitions=None if recorded is None else Transition(*recorded, terminated=terminated, valid=time < ended),
+            num_steps=outcome.length,
+        )
+
+    def _first(self, batch: int, keys: Shaped[Array, "batch"] | None, record: bool) -> Episodes:
+        if keys is None:
+            state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), self._start)
+        else:
+            state = jax.vmap(self._reset)(keys)
+        obs = jax.vmap(self._obs)(state)
+        finite, no = jnp.all(jnp.isfinite(obs), axis=1), jnp.zeros(batch, bool)
+        sizes = (obs.shape[1], self.action_size, self.num_objectives, obs.shape[1])
+        nothing = (jnp.zeros((batch, self.episode_length, size), jnp.float32) for size in sizes)
+        return Episodes(
+            time=jnp.int32(0),
+            state=state,
+            obs=obs,
+            alive=finite,
+            outcome=Outcome(
+                fitness=jnp.zeros((batch, self.num_objectives), jnp.float32),
+                feature=jnp.zeros((batch, self.num_features), jnp.float32),
+                length=jnp.zeros(batch, jnp.int32),
+                terminated=no,
+                failed=~finite,
+            ),
+            recorded=Recorded(*nothing) if record else None,
+        )
+
+    def _advance(self, genotype: MLP, episodes: Episodes) -> Episodes:
+        """One step of all episodes; those that have ended go on, but nothing of it is recorded."""
+        action = jax.vmap(apply_policy)(genotype, episodes.obs)
+        step = jax.vmap(self._step)(episodes.state, action)
+        numbers = jnp.concatenate([step.obs, step.reward, step.feature], axis=1)
+        finite = jnp.all(jnp.isfinite(numbers), axis=1)
+        happened = episodes.alive & finite
+        only = lambda rows: jnp.where(happened[:, None], rows, 0)  # noqa: E731
+
+        def record(steps: Float[Array, "batch time _"], rows: Float[Array, "batch _"]) -> Float[Array, "batch time _"]:
+            return jax.lax.dynamic_update_slice(steps, only(rows)[:, None], (0, episodes.time, 0))
+
+        so_far, rows = episodes.outcome, (episodes.obs, action, step.reward, step.obs)
+        feature = jnp.where(self._of_last_state, step.feature, so_far.feature + step.feature)
+        return Episodes(
+            time=episodes.time + 1,
+            state=step.state,
+            obs=step.obs,
+            alive=happened & ~step.done,
+            outcome=Outcome(
+                fitness=so_far.fitness + only(step.reward),
+                feature=jnp.where(happened[:, None], feature, so_far.feature),
+                length=so_far.length + happened.astype(jnp.int32),
+                terminated=so_far.terminated | (happened & step.done),
+                failed=so_far.failed | (episodes.alive & ~finite),
+            ),
+            recorded=None if episodes.recorded is None else Recorded(*map(record, episodes.recorded, rows)),
+        )
+
+    @property
+    def _of_last_state(self) -> Bool[Array, "1 features"]:
+        return jnp.asarray([[feature.of == "final" for feature in self.features.values()]], bool)
+
+    @cached_property
+    def _start(self) -> State:
+        """Where all episodes start that are not resampled."""
+        with jax.ensure_compile_time_eval():
+            if self.initial_state is not None:
+                return _of_dtypes(self.initial_state, self._shapes.state)
+            return jax.jit(self._reset)(jax.random.key(self.seed))
+
+    def _reset(self, key: Key) -> State:
+        return _of_dtypes(self.env.reset(jax.random.key_data(key)), self._shapes.state)
+
+    def _obs(self, state: State) -> Float[Array, "obs"]:
+        return jnp.asarray(state.obs if self.observe is None else self.observe(state), jnp.float32)
+
+    def _step(self, state: State, action: Float[Array, "act"]) -> Step:
+        after = self.env.step(state, action)
+        return Step(
+            state=_of_dtypes(after, self._shapes.state),
+            obs=self._obs(after),
+            reward=_vector([reward(after) for reward in self.objectives.values()]) * self.direction,
+            feature=_vector([feature.measure(after) for feature in self.features.values()]),
+            done=jnp.asarray(after.done, jnp.float32) > 0.5,
+        )
+
+    @cached_property
+    def _shapes(self) -> Shapes:
+        """As JAX traces one step. What of the environment or the functions does not fit is said here."""
+        key = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0)))
+        state = self._shape("reset", self.env.reset, key) if self.initial_state is None else self.initial_state
+        action = jax.ShapeDtypeStruct((self.action_size,), jnp.float32)
+        after = self._shape("step", self.env.step, state, action)
+        self._check_same_form(state, after)
+        obs = self._shape("obs", lambda state: state.obs if self.observe is None else self.observe(state), after)
+        shape = getattr(obs, "shape", None)  # a dictionary has none
+        if shape is None or len(shape) != 1:
+            what = f"of shape {shape}" if shape else "one number" if shape == () else f"a {type(obs).__name__}"
+            raise InputError(
+                f"what is observed in task {self.name!r} is {what}, not a vector; give observe=, a function of the "
+                'state that makes one, such as lambda state: state.obs["state"].'
+            )
+        self._check_number("done", lambda state: state.done, after)
+        for name, reward in self.objectives.items():
+            self._check_number(f"objective {name!r}", reward, after)
+        for name, feature in self.features.items():
+            self._check_number(f"feature {name!r}", feature.measure, after)
+        return Shapes(after, shape[0])
+
+    def _shape(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return jax.eval_shape(function, *arguments)
+        except Exception as error:
+            raise InputError(
+                f"{what} of task {self.name!r} raised {type(error).__name__} when JAX traced it "
+                f"({first_line(error)}); an environment and its functions are written with jax.numpy."
+            ) from error
+
+    def _check_number(self, what: str, measure: Measure, state: State) -> None:
+        found = self._shape(what, measure, state)
+        if getattr(found, "shape", None) != ():
+            is_of = f"of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+            raise InputError(f"{what} of task {self.name!r} is {is_of}; it must be one number for each state.")
+
+    def _check_same_form(self, state: State, after: State) -> None:
+        """Of the states before and after a step; other dtypes are mended."""
+        structure: Callable[[Any], Any] = jax.tree.structure
+        before, then = (
+            {jax.tree_util.keystr(path): np.shape(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+            for tree in (state, after)
+        )
+        if before != then or structure(state) != structure(after):
+            where = [path for path in (before | then) if before.get(path) != then.get(path)]
+            raise InputError(
+                f"step of task {self.name!r} gives a state of another form than it was given"
+                f"{f', in {where[0]}' if where else ''}; reset and step must give the same arrays, of the same shapes."
+            )
+
+
+def _vector(values: Sequence[Any]) -> Float[Array, "values"]:
+    return jnp.asarray([jnp.asarray(value, jnp.float32) for value in values], jnp.float32)
+
+
+def _of_dtypes(state: State, shapes: State) -> State:
+    """The state with each array of the dtype that `step` gives it, which in `reset` may have been another."""
+    is_key = lambda like: jnp.issubdtype(like.dtype, jax.dtypes.prng_key)  # noqa: E731
+    return jax.tree.map(lambda leaf, like: leaf if is_key(like) else jnp.asarray(leaf, like.dtype), state, shapes)
