@@ -13,7 +13,7 @@ SOURCES = sorted((ROOT / "src" / "moqd").rglob("*.py"))
 LAYERS = [
     {"errors", "types", "networks", "devices", "files"},
     {"pareto", "tessellation", "preferences", "options", "flags"},
-    {"archive", "variation", "rl", "tasks"},
+    {"archive", "variation", "rl", "features", "tasks"},
     {"algorithms"},
     {"metrics", "experiment"},
     {"choice", "policy_file"},
@@ -21,7 +21,7 @@ LAYERS = [
     {"report"},
     {"cli", "cli_study", "cli_explore", "cli_pick"},
 ]
-PACKAGES = {"sklearn": "scikit-learn"}
+PACKAGES = {"mo_gymnasium": "mo-gymnasium", "sklearn": "scikit-learn"}
 COMPANIONS = {"mujoco-mjx"}
 """Not imported by us, but by Brax; pinned to the version of mujoco."""
 

@@ -20,7 +20,7 @@ def say(call):
 
 say(lambda: moqd.FunctionTask(print, feature_names=["f"], feature_bounds=None, **names))
 say(lambda: moqd.FunctionTask(print, reference_point="ab", **names))
-say(lambda: moqd.FunctionTask(None, **names))
+say(lambda: moqd.FunctionTask(3, **names))
 say(lambda: moqd.FunctionTask(print, **(names | {"bounds": [("a", "b")]})))
 say(lambda: moqd.run(task, algorithm, iterations=1))
 say(lambda: moqd.make_algorithm("mome", "arm-2"))
@@ -41,7 +41,7 @@ def test_wrong_types_get_one_sentence():
     assert done.stdout.splitlines() == [
         "feature_bounds is None; give a list.",
         "reference_point is ab; give 2 finite numbers, one for each of a, b.",
-        "function is None; give a function of a vector of parameters.",
+        "function is 3; give a function of a vector of parameters.",
         "bounds[0] is ('a', 'b'); give (lowest, highest), finite, with lowest < highest.",
         "run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).",
         "task is 'arm-2'; give a task, such as make_task('arm-2').",

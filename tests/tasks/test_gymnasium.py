@@ -366,13 +366,24 @@ def test_wrong_types_and_a_missing_extra_get_one_sentence():
     ]
 
 
-def test_mome_p2c_runs():
+def tiny_run(name, **options):
     task = gymnasium_task("mo-hopper-v5", features=FOOT, episode_length=20, **SMALL)
-    options = {"ga_batch": 3, "pg_batch": 2, "actor_batch": 3, "num_cells": 4, "pg_steps": 2, "critic_steps": 2}
-    algorithm = moqd.make_algorithm("mome-p2c", task, minibatch=8, buffer_size=256, front_length=4, **options)
-    run = moqd.run(algorithm, task, iterations=2)
+    run = moqd.run(moqd.make_algorithm(name, task, num_cells=4, front_length=4, **options), task, iterations=2)
     assert run.metrics["moqd_score"][-1] > 0
+    assert run.metrics["failed_evaluations"][-1] == 0
     assert len(run.solutions().cell) > 0
+
+
+def test_mome_runs():
+    tiny_run("mome", ga_batch=8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mome-p2c", "mome-pgx"])
+def test_policy_gradients_run(name):
+    own = {"actor_batch": 3} if name == "mome-p2c" else {}
+    batches = {"ga_batch": 3, "pg_batch": 4, "pg_steps": 2, "critic_steps": 2, "minibatch": 8, "buffer_size": 256}
+    tiny_run(name, critic_hidden_sizes=(8,), **batches, **own)
 
 
 @pytest.mark.slow
@@ -385,17 +396,12 @@ def test_mome_p2c_beats_mome_on_a_hopper():
         episode_length=200,
         reference_point=(-50.0, 0.0, 0.0),
     )
-    batches = {"mome-p2c": {"ga_batch": 32, "pg_batch": 16, "actor_batch": 16}, "mome": {"ga_batch": 64}}
-    scores = {
-        name: [
-            float(
-                moqd.run(moqd.make_algorithm(name, task, **batch), task, evaluations=64 * 40, seed=seed).metrics[
-                    "moqd_score"
-                ][-1]
-            )
-            for seed in (0, 1)
-        ]
-        for name, batch in batches.items()
-    }
+    options = {"mome-p2c": {"ga_batch": 32, "pg_batch": 16, "actor_batch": 16}, "mome": {"ga_batch": 64}}
+
+    def score(name, seed):
+        algorithm = moqd.make_algorithm(name, task, **options[name])
+        return moqd.run(algorithm, task, evaluations=64 * 24, seed=seed).metrics["moqd_score"][-1]
+
+    scores = {name: [score(name, seed) for seed in (0, 1)] for name in options}
     print(scores)
     assert min(scores["mome-p2c"]) > max(scores["mome"]), scores

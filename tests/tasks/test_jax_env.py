@@ -157,6 +157,16 @@ def test_resamples_are_averaged_over_random_starts():
     assert evaluation.num_steps.tolist() == [sum(map(len, some)) for some in episodes]
 
 
+def test_a_task_with_a_given_start_can_be_resampled():
+    start = Cart().reset(jax.random.PRNGKey(5))
+    found, expected = (
+        task.evaluate(jax.random.key(2), some_policies())
+        for task in (cart_task(initial_state=start).resampled(3), cart_task(resamples=3))
+    )
+    assert np.array_equal(found.fitness, expected.fitness)
+    assert np.array_equal(found.std, expected.std)
+
+
 def test_what_is_not_finite_is_not_valid():
     evaluation = cart_task(Cart(broken_beyond=WALL)).evaluate(jax.random.key(0), some_policies())
     terminated = evaluated().transitions.terminated.any(axis=1)

@@ -5,10 +5,9 @@ and Gymnasium when it needs it. What is sent is marked `no_type_check`, see `moq
 """
 
 import math
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, no_type_check
 
 import numpy as np
@@ -42,12 +41,9 @@ class Episodes:
     def __call__(self, layers: Sequence[tuple[np.ndarray, np.ndarray]], seed: int, record: str = "") -> dict[str, Any]:
         """An episode of a policy: its return in the user's direction, its features, and its "steps" or "poses"."""
         try:
-            if self._env is None:
-                self.open()
-                if "mujoco" in sys.modules:  # which by default writes MUJOCO_LOG.TXT into the current folder
-                    sys.modules["mujoco"].set_mju_user_warning(lambda message: None)
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
+            with quiet():
+                if self._env is None:
+                    self.open()
                 return self._run(layers, seed, record)
         except BaseException:
             self.close()  # what it was left in is not known
@@ -55,9 +51,7 @@ class Episodes:
 
     def open(self) -> Any:
         """Makes the environment."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._env = self._make()
+        self._env = self._make()
         return self._env
 
     def _make(self) -> Any:
@@ -176,6 +170,25 @@ class Episodes:
             "shape_end": middle + along,
             "shape_radius": model.geom_size[shapes, 0].copy(),
         }
+
+
+@no_type_check
+class quiet:  # noqa: N801
+    """Where an environment's code runs: its warnings stay away, and those of MuJoCo's."""
+
+    def __enter__(self) -> None:
+        self._lenient = ExitStack()
+        self._lenient.enter_context(warnings.catch_warnings())
+        self._lenient.enter_context(np.errstate(all="ignore"))
+        warnings.simplefilter("ignore")
+        with suppress(ImportError):
+            import mujoco
+
+            self._lenient.callback(mujoco.set_mju_user_warning, mujoco.get_mju_user_warning())
+            mujoco.set_mju_user_warning(lambda message: None)  # by default: MUJOCO_LOG.TXT in the current folder
+
+    def __exit__(self, *_: object) -> None:
+        self._lenient.close()
 
 
 @no_type_check

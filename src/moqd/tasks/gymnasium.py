@@ -24,7 +24,7 @@ from moqd.features import Feature, Field
 from moqd.networks import MLP, Policy, apply_policy, init_mlp
 from moqd.options import is_count
 from moqd.tasks import episode as episode_module
-from moqd.tasks.episode import Episodes
+from moqd.tasks.episode import Episodes, quiet
 from moqd.tasks.pool import Call, ProcessPool, check_pool
 from moqd.tasks.task import Replay, Task, averaged, validated
 from moqd.types import Evaluation, Key, Transition
@@ -69,7 +69,8 @@ def gymnasium_task(
     functions = None
     if isinstance(objectives, Mapping):
         functions = [Field(value) if isinstance(value, str) else value for value in objectives.values()]
-    world = _look_at(Episodes(env_id, options, functions, {}, 1), features, seed, title)
+    with quiet():
+        world = _look_at(Episodes(env_id, options, functions, {}, 1), features, seed, title)
     length = episode_length or world.limit or USUAL_LENGTH
     sent = {key: (feature.measure, feature.observe) for key, feature in features.items()}
     own_units = {key: feature.unit for key, feature in features.items() if feature.unit}
@@ -303,8 +304,8 @@ def _num_actions(env: Any, title: str) -> int:
     if isinstance(space, Box) and space.is_bounded() and np.issubdtype(space.dtype, np.floating):
         return int(np.prod(space.shape))
     raise InputError(
-        f"the actions of task {title!r} are of {space}, but policies act in a Discrete space or a Box of floats with finite "
-        "bounds; use a wrapper that makes one."
+        f"the actions of task {title!r} are of {space}, but policies act in a Discrete space or a Box of floats with "
+        "finite bounds; use a wrapper that makes one."
     )
 
 

@@ -69,6 +69,8 @@ def jax_env_task(
         raise InputError(f"objectives is {objectives!r}; give a function of the state for each name.")
     if not isinstance(features, Mapping):
         raise InputError(f"features is {features!r}; give (function of the state, (lowest, highest)) for each name.")
+    if resamples is not None and initial_state is not None:
+        raise InputError("both resamples and initial_state are given; give one, as resamples start at random.")
     measured = {name: _state_feature(name, entry) for name, entry in features.items()}
     return JaxEnvTask(
         env,
@@ -164,6 +166,7 @@ class JaxEnvTask(Task):
     seed: int = field(kw_only=True)
     action_size: Any = field(kw_only=True)
     initial_state: State | None = field(kw_only=True, repr=False)
+    """Where every episode starts that is not resampled."""
     observe: Callable[[State], Any] | None = field(kw_only=True, repr=False)
 
     uses_devices: ClassVar[bool] = True
@@ -179,8 +182,6 @@ class JaxEnvTask(Task):
             raise InputError(f"hidden_sizes is {self.hidden_sizes!r}; give a list of whole numbers of at least 1.")
         if self.resamples is not None and not is_count(self.resamples):
             raise InputError(f"resamples is {self.resamples!r}; give a whole number of at least 1, or None.")
-        if self.resamples is not None and self.initial_state is not None:
-            raise InputError("both resamples and initial_state are given; give one, as resamples start at random.")
         size = self.action_size
         size = int(size) if isinstance(size, np.integer) else size
         if not is_count(size):
@@ -278,8 +279,7 @@ class JaxEnvTask(Task):
         """One step of all episodes; those that have ended go on, but nothing of it is recorded."""
         action = jax.vmap(apply_policy)(genotype, episodes.obs)
         step = jax.vmap(self._step)(episodes.state, action)
-        numbers = jnp.concatenate([step.obs, step.reward, step.feature], axis=1)
-        finite = jnp.all(jnp.isfinite(numbers), axis=1)
+        finite = jnp.all(jnp.isfinite(jnp.concatenate([step.obs, step.reward, step.feature], axis=1)), axis=1)
         happened = episodes.alive & finite
         only = lambda rows: jnp.where(happened[:, None], rows, 0)  # noqa: E731
 
@@ -335,7 +335,8 @@ class JaxEnvTask(Task):
     def _shapes(self) -> Shapes:
         """As JAX traces one step. What of the environment or the functions does not fit is said here."""
         key = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0)))
-        state = self._shape("reset", self.env.reset, key) if self.initial_state is None else self.initial_state
+        is_reset = self.initial_state is None or self.resamples is not None
+        state = self._shape("reset", self.env.reset, key) if is_reset else self.initial_state
         action = jax.ShapeDtypeStruct((self.action_size,), jnp.float32)
         after = self._shape("step", self.env.step, state, action)
         self._check_same_form(state, after)

@@ -5,6 +5,7 @@ are started anew (never forked from one in which JAX runs) and kept from one bat
 them with what it refers to, so it may stand in a script, in a notebook, or be a lambda.
 """
 
+import logging
 import math
 import os
 import pickle
@@ -264,8 +265,10 @@ class RayPool:
             import ray
         except ImportError as error:
             raise InputError("evaluator='ray' needs Ray; install it with: pip install 'moqd[ray]'") from error
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if not ray.is_initialized():
-            ray.init(log_to_driver=False, include_dashboard=False)
+            ray.init(log_to_driver=False, logging_level=logging.ERROR)
         self._ray, self._timeout, self._retries = ray, timeout, retries
         self._slots = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._function = ray.put(_packed(function))

@@ -1,0 +1,95 @@
+"""Ask and tell by hand: the same as a run of the function, whenever and in whichever order one tells."""
+
+import jax
+import numpy as np
+import pytest
+
+import moqd
+
+NAMES = {
+    "name": "brew",
+    "bounds": {"temperature": (60.0, 100.0), "minutes": moqd.Integer(1, 9)},
+    "objective_names": ["taste", "cost"],
+    "minimised": ["cost"],
+    "feature_names": ["strength"],
+    "feature_bounds": [(0.0, 900.0)],
+    "constraint_names": ["bitter"],
+}
+OPTIONS = {"ga_batch": 6, "num_cells": 5, "front_length": 10}
+
+
+def brew(temperature, minutes):
+    taste = -((temperature - 80) ** 2) - (minutes - 4) ** 2
+    return [taste, 0.1 * temperature + minutes], [temperature * minutes], [temperature * minutes - 800]
+
+
+@pytest.fixture(scope="module")
+def task():
+    return moqd.FunctionTask(None, **NAMES)
+
+
+def test_telling_by_hand_is_a_run_of_the_function(task, tmp_path, rng):
+    direct = moqd.FunctionTask(brew, **NAMES)
+    expected = moqd.run(moqd.make_algorithm("mome", direct, **OPTIONS), direct, iterations=2, seed=3)
+    # It is closed and made again in the middle of each batch, and told in any order.
+    for _ in range(6):
+        with moqd.Optimizer(task, "mome", seed=3, out=tmp_path / "bench", **OPTIONS) as optimizer:
+            for _ in range(3):
+                candidates = optimizer.ask()
+                one = candidates[rng.integers(len(candidates))]
+                optimizer.tell(one, *brew(**one.parameters))
+    with moqd.Optimizer(task, "mome", seed=3, out=tmp_path / "bench", **OPTIONS) as optimizer:
+        assert [candidate.iteration for candidate in optimizer.ask()] == [3] * 6
+        run = optimizer.run
+    assert run.metrics["evaluations"].tolist() == [6, 12, 18]
+    for ours, theirs in zip(jax.tree.leaves(run.archive), jax.tree.leaves(expected.archive), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert moqd.pick(run).parameters["minutes"] in range(1, 10)
+    # Without the task one can still look at it.
+    again = moqd.load_run(tmp_path / "bench")
+    assert moqd.pick(again).parameters == moqd.pick(run).parameters
+
+
+def test_failures_and_mistakes(task):
+    with moqd.Optimizer(task, ga_batch=4, num_cells=5) as optimizer:
+        assert optimizer.batch == 4
+        with pytest.raises(moqd.InputError, match="nothing yet"):
+            _ = optimizer.run
+        first, *others = optimizer.ask()
+        for wrong, said in (
+            (([1.0], [2.0], [0.0]), "objectives is .* give 2 numbers: taste, cost"),
+            (([1.0, 2.0], [], [0.0]), "features is .* give 1 numbers: strength"),
+        ):
+            with pytest.raises(moqd.InputError, match=said):
+                optimizer.tell(first, *wrong)
+        optimizer.fail(first, "the kettle broke")
+        with pytest.raises(moqd.InputError, match="not one that is waited for"):
+            optimizer.fail(first)
+        for one in others:
+            optimizer.tell(one, *brew(**one.parameters))
+        assert len(optimizer.ask()) == 4
+        assert optimizer.run.metrics["failed_evaluations"].tolist() == [1]
+        path = optimizer.run.path
+        assert "the kettle broke" in (path / "failures.jsonl").read_text()
+    assert not path.exists(), "without a folder it ends with the optimizer"
+    with pytest.raises(moqd.InputError, match="closed"):
+        optimizer.ask()
+    with pytest.raises(moqd.InputError, match="a task of plain parameters"):
+        moqd.Optimizer(moqd.make_task("arm-2"))
+    with pytest.raises(moqd.InputError, match=r"evaluate its solutions by hand, with moqd\.Optimizer"):
+        moqd.run(moqd.make_algorithm("mome", task, **OPTIONS), task, iterations=1)
+
+
+def test_everything_fails(task):
+    with moqd.Optimizer(task, ga_batch=2, num_cells=5) as optimizer:
+        with pytest.raises(moqd.EvaluationError, match="failed in the first 3 batches: it was told to have failed"):
+            for _ in range(7):
+                optimizer.fail(optimizer.ask()[0])
+
+
+def test_it_ends_with_its_iterations(task):
+    with moqd.Optimizer(task, ga_batch=2, num_cells=5, iterations=0) as optimizer:
+        for one in optimizer.ask():
+            optimizer.tell(one, *brew(**one.parameters))
+        with pytest.raises(moqd.InputError, match="the 0 iterations are done"):
+            optimizer.ask()
