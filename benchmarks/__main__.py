@@ -1,6 +1,6 @@
 """Measures moqd beside its peers, in one run on one machine, and prints ratios.
 
-python -m benchmarks [addition] [moeas] [rollout] [learning] [memory] [runs] [studies] [explorer]
+python -m benchmarks [addition] [moeas] [rollout] [learning] [memory] [runs] [studies] [explorer] [pool] [stepping]
 Without names: all of them.
 """
 
@@ -130,6 +130,22 @@ def explorer() -> None:
     show(title, ["what", "median", "most"], rows)
 
 
+def pool() -> None:
+    from benchmarks import pool
+
+    rows = [
+        [f"{1e3 * call:.0f} ms", f"{one:.1f}", f"{two:.1f}", f"{two / one:.3f}"] for call, one, two in pool.measure()
+    ]
+    show("runs of a function that only waits", ["what", "1 worker, s", "2 workers, s", "share"], rows)
+
+
+def stepping() -> None:
+    from benchmarks import stepping
+
+    rows = [[row.what, f"{row.steps_per_second:,.0f}", f"{row.times:.2f}"] for row in stepping.measure()]
+    show("mo-hopper-v5, 64 policies x 250 steps", ["what", "steps/s", "beside one worker"], rows)
+
+
 FASTER = "how many times as fast as the peer"
 PARTS = {
     "addition": addition,
@@ -140,6 +156,8 @@ PARTS = {
     "runs": runs,
     "studies": studies,
     "explorer": explorer,
+    "pool": pool,
+    "stepping": stepping,
 }
 for part in sys.argv[1:] or PARTS:
     PARTS[part]()

@@ -31,7 +31,12 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Short tests mostly compile, so they do without XLA's costly optimisations; the long ones run what users run."""
-    jax.config.update("jax_disable_most_optimizations", config.option.markexpr == "not slow")
+    short = config.option.markexpr == "not slow"
+    jax.config.update("jax_disable_most_optimizations", short)
+    if short:
+        # Nor with its emitters of fused operations, which take more than half of the time that compiling takes.
+        os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # of processes that tests start
 
 
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -44,7 +45,9 @@ OURS = [f"{flag}={value}" for flag, value in FLAGS.items()]
 
 
 def python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    """In a process without the flags that this one has set."""
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
 
 
 def test_use_devices_sets_jax_up_before_it_starts():

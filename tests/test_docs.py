@@ -1,29 +1,45 @@
-"""What the documentation shows is run: every Python block, file by file, and every example."""
+"""What the documentation shows is run: every Python block, file by file, every example; and every command is one."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import moqd.cli
+import moqd.cli_explore
+import moqd.cli_pick
+import moqd.cli_study
+from moqd.cli import COMMANDS, main
 from moqd.experiment.study_file import read_study
 
 ROOT = Path(__file__).parent.parent
 ELSEWHERE = ("explorer.md",)  # which is about a run: tests/explorer has one
-PAGES = [
-    page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    if "import moqd" in page.read_text() and page.name not in ELSEWHERE
-]
+TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [page for page in TEXTS if "import moqd" in page.read_text() and page.name not in ELSEWHERE]
 SLOW = ("locomotion.md",)
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = [*sorted((ROOT / "examples").glob("*.py")), ROOT / "docs" / "skeleton.py"]
 
 
 def run_in(folder: Path, code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
 
 @pytest.mark.parametrize(
@@ -31,11 +47,63 @@ def run_in(folder: Path, code: str) -> str:
     [pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else (), id=page.name) for page in PAGES],
 )
 def test_pages_run(page, tmp_path):
-    run_in(tmp_path, "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)))
+    run_in(tmp_path, "\n".join(blocks(page, "python")))
+
+
+def test_every_block_is_of_a_kind_that_is_tested():
+    for page in TEXTS:
+        kinds = set(re.findall(r"^```(\w*)\n(?:.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
+        assert kinds <= {"python", "sh", "toml", "", "html"}, page
+        assert page in PAGES or page.name in ELSEWHERE or not blocks(page, "python"), page
+
+
+def test_the_shortest_program_is_short():
+    (program,) = blocks(ROOT / "README.md", "python")
+    assert len([line for line in program.splitlines() if line.strip()]) <= 12
+
+
+COMMAND_LINES = sorted(
+    {
+        (page.name, match.group(1))
+        for page in TEXTS
+        for block in blocks(page, "sh")
+        for match in re.finditer(r"^(?:\S+/)?moqd (.*?)(?:\s+#.*)?$", block, re.MULTILINE)
+    }
+)
+
+
+class _ParsedError(Exception):
+    """The command was understood; it need not be carried out."""
+
+
+@pytest.mark.parametrize(("page", "line"), COMMAND_LINES)
+def test_every_command_is_one(page, line, monkeypatch, tmp_path):
+    """Its arguments are understood, up to where it would load or run something."""
+
+    def parsed(*_, **__):
+        raise _ParsedError
+
+    monkeypatch.chdir(tmp_path)
+    for module, names in (
+        (moqd.cli, ("make_task", "read_config", "load_run", "is_study")),
+        (moqd.cli_explore, ("load_run",)),
+        (moqd.cli_pick, ("load_run",)),
+        (moqd.cli_study, ("read_study", "conduct", "write_study", "stored_study")),
+    ):
+        for name in names:
+            monkeypatch.setattr(module, name, parsed, raising=False)
+    words = shlex.split(line)
+    assert words[0] in COMMANDS, line
+    own = [word for word in words if word.startswith("--task") or ".py:" in word]
+    if own:  # a file that is the reader's
+        monkeypatch.setattr(moqd.cli, "load_own", lambda *_, **__: None)
+        monkeypatch.setitem(moqd.cli.OWN, "arm-2", None)
+    with suppress(_ParsedError):
+        assert main(words) == 0, line
 
 
 def test_the_study_of_the_guide_is_one(tmp_path):
-    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "studies.md").read_text(), re.DOTALL)
+    (example,) = blocks(ROOT / "docs" / "studies.md", "toml")
     file = tmp_path / "study.toml"
     file.write_text(example)
     study = read_study(file)

@@ -31,7 +31,7 @@ def random_points(rng: np.random.Generator, kind: str, num_points: int, num_obje
 
 def padded(points: np.ndarray, rng: np.random.Generator) -> tuple[jax.Array, jax.Array, np.ndarray]:
     """The points in random rows among invalid ones, so that a function that looks at those is found out."""
-    size = 1 << len(points).bit_length()
+    size = 64 if len(points) < 64 else 256  # two sizes, since each is compiled anew: all pairs are counted, or sorted
     place = rng.permutation(size)[: len(points)]
     everything = rng.standard_normal((size, points.shape[1])).astype(np.float32) * 100
     everything[place] = points
@@ -107,9 +107,19 @@ def test_crowding_distance_worked_out_on_paper():
     np.testing.assert_allclose(CROWDING(constant)[1:3], np.array([1.3, 1.6]) / 3, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("num_points", "num_objectives"), [(20, 2), (40, 3), (140, 2), (150, 4)])
-def test_truncation_removes_one_at_a_time(kind, num_points, num_objectives, rng):
+QUICK = [(20, 2, "tied"), (40, 3, "duplicated"), (150, 4, "continuous")]
+"""Every number to be left is compiled anew: the other combinations in the long tests."""
+
+
+@pytest.mark.parametrize(
+    ("num_points", "num_objectives", "kind"),
+    [
+        pytest.param(*shape, kind, marks=() if (*shape, kind) in QUICK else pytest.mark.slow)
+        for shape in [(20, 2), (40, 3), (140, 2), (150, 4)]
+        for kind in KINDS
+    ],
+)
+def test_truncation_removes_one_at_a_time(num_points, num_objectives, kind, rng):
     """Against computing every distance again after each removal."""
     points = np.unique(random_points(rng, kind, num_points, num_objectives), axis=0)
     points = points[rng.permutation(len(points))]

@@ -1,6 +1,9 @@
 """Multi-objective quality-diversity: many different good solutions, each in many trade-offs."""
 
+from collections.abc import Sequence
 from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
 
 from moqd import features
 from moqd.algorithms import make_algorithm
@@ -29,6 +32,24 @@ from moqd.tasks import (
 )
 
 __version__ = version("moqd")
+
+
+def explore(
+    runs: Run | Sequence[Run],
+    path: str | PathLike[str] | None = None,
+    *,
+    gaits: str = "some",
+    budget: float = 25.0,
+) -> Path:
+    """Writes the page on which to look at a run, or at several of one task: explorer.html in its folder, or `path`.
+
+    `gaits` is "some" (of the solutions that one looks at first, within the budget in megabytes), "all" or "none".
+    """
+    from moqd.explorer import write_explorer  # here, because it takes its time to load
+
+    return write_explorer(runs, path, gaits=gaits, budget=budget)
+
+
 __all__ = [
     "Callback",
     "Candidate",
@@ -49,6 +70,7 @@ __all__ = [
     "StorageError",
     "Task",
     "crowding_distance",
+    "explore",
     "export_policy",
     "features",
     "gymnasium_task",

@@ -17,7 +17,7 @@ from moqd.experiment.loop import Loop
 from moqd.networks import Policy, apply_policy
 from moqd.rl.td3 import act, value
 from moqd.types import Evaluation, Source, Transition
-from tests.algorithms.test_algorithms import small
+from tests.algorithms.test_algorithms import quick, small
 from tests.walk import LENGTH, Walk, walk
 
 PAPER = {
@@ -153,6 +153,7 @@ def test_pgx_shares_end_with_the_actor_of_each_objective():
             assert (own[row] == all_agents[objective]).all()
 
 
+@pytest.mark.slow
 def test_pgx_agents_learn_their_own_objective():
     """The first wants speed, the second no effort: their actors end apart."""
     loop, _ = started("mome-pgx", iterations=25, critic_steps=200, critic_learning_rate=3e-3, actor_learning_rate=3e-3)
@@ -205,7 +206,7 @@ def test_pga_me_keeps_the_best_sum_of_every_cell(name, cells):
     assert state.archive.fitness.shape == (8, 4, 3)
 
 
-@pytest.mark.parametrize("name", ["mome-p2c", "mome-pgx", pytest.param("pga-me", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", quick(["mome-p2c", "mome-pgx", "pga-me"], except_for=["mome-pgx", "pga-me"]))
 def test_every_row_says_how_learning_goes(name, tmp_path):
     task = walk()
     result = moqd.run(small(name, task), task, iterations=4, log_every=2, out=tmp_path / "run")
@@ -288,7 +289,8 @@ def test_failed_evaluations_are_not_learned_from():
     state, offspring = algorithm.init(jax.random.key(0))
     evaluation = task.evaluate(jax.random.key(1), offspring.genotype)
     failed = evaluation._replace(valid=jnp.arange(12) == 5)
-    after, _ = jax.jit(algorithm.tell)(jax.random.key(2), state, offspring, failed)
+    tell = jax.jit(algorithm.tell)
+    after, _ = tell(jax.random.key(2), state, offspring, failed)
     happened = int(evaluation.transitions.valid[5].sum())
     assert after.experience.buffer.size == happened
     assert after.experience.reward_stats.number == happened
@@ -300,7 +302,7 @@ def test_failed_evaluations_are_not_learned_from():
     assert (experience.buffer.steps.obs[happened : 2 * happened] == evaluation.transitions.obs[5, :happened]).all()
     # Nothing at all to learn from is no reason to stop.
     nothing = evaluation._replace(valid=jnp.zeros(12, bool))
-    after, info = jax.jit(algorithm.tell)(jax.random.key(2), state, offspring, nothing)
+    after, info = tell(jax.random.key(2), state, offspring, nothing)
     assert after.experience.buffer.size == 0
     assert all(np.isfinite(value) for value in info.metrics.values())
 

@@ -40,7 +40,7 @@ def test_survivors_are_pymoos(number, num_objectives, kind, rng):
 @pytest.mark.parametrize("number_feasible", [0, 5, 30, 100])
 @pytest.mark.parametrize("number", [10, 50])
 def test_constrained_survivors_are_pymoos(number, number_feasible, rng):
-    """Feasible ones by rank and crowding, then those with the least violation; failed ones only if all others are in."""
+    """Feasible ones by rank and crowding, then those with the least violation."""
     fitness = rng.standard_normal((100, 2)).astype(np.float32)
     violation = np.where(rng.permutation(100) < number_feasible, 0, rng.uniform(0.1, 2, 100)).astype(np.float32)
     survivor, merit = SURVIVE(by_crowding, jnp.asarray(fitness), jnp.ones(100, bool), jnp.asarray(violation), number)

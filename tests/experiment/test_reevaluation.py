@@ -57,18 +57,17 @@ def run_of(task, folder):
 def test_luck_does_not_survive_and_merit_does(tmp_path):
     lucky = run_of(moqd.FunctionTask(on_host, noisy=True, **NAMES), tmp_path / "lucky")
     merit = run_of(moqd.FunctionTask(fixed, **NAMES), tmp_path / "merit")
-    again = moqd.reevaluate(lucky, resamples=50)
+    again = moqd.reevaluate(lucky, resamples=200)
     assert again.survival < 0.95, "what noise had added is gone"
-    # What is left is what the solutions are worth: at most the score without any noise.
+    # What is left is what the solutions are worth: hardly more than without any noise.
     worth = moqd.reevaluate(merit)
-    assert again.after["moqd_score"] < worth.before["moqd_score"] * 1.02
+    assert again.after["moqd_score"] < worth.before["moqd_score"] * 1.05
     assert worth.survival == pytest.approx(1)
     assert (worth.moved, worth.failed, worth.resamples) == (0, 0, 1)
     assert worth.after["num_solutions"] == merit.metrics["num_solutions"][-1]
     report = write_report(lucky).read_text()
     assert "## Re-evaluation" in report
     assert f"{again.survival:.1%}" in report.replace("\\", "")
-    assert "Re-evaluation" not in write_report(merit).read_text()
 
 
 def test_a_report_of_an_uncertain_task_evaluates_anew(tmp_path):

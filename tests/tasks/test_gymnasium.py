@@ -366,24 +366,17 @@ def test_wrong_types_and_a_missing_extra_get_one_sentence():
     ]
 
 
-def tiny_run(name, **options):
+@pytest.mark.slow  # docs/environments.md has a run of MOME
+@pytest.mark.parametrize("name", ["mome-p2c", "mome-pgx"])
+def test_policy_gradients_run(name):
     task = gymnasium_task("mo-hopper-v5", features=FOOT, episode_length=20, **SMALL)
-    run = moqd.run(moqd.make_algorithm(name, task, num_cells=4, front_length=4, **options), task, iterations=2)
+    options = {"ga_batch": 3, "pg_batch": 4, "pg_steps": 2, "critic_steps": 2, "minibatch": 8, "buffer_size": 256}
+    own = {"actor_batch": 3} if name == "mome-p2c" else {}
+    algorithm = moqd.make_algorithm(name, task, critic_hidden_sizes=(8,), num_cells=4, **options, **own)
+    run = moqd.run(algorithm, task, iterations=2)
     assert run.metrics["moqd_score"][-1] > 0
     assert run.metrics["failed_evaluations"][-1] == 0
     assert len(run.solutions().cell) > 0
-
-
-def test_mome_runs():
-    tiny_run("mome", ga_batch=8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["mome-p2c", "mome-pgx"])
-def test_policy_gradients_run(name):
-    own = {"actor_batch": 3} if name == "mome-p2c" else {}
-    batches = {"ga_batch": 3, "pg_batch": 4, "pg_steps": 2, "critic_steps": 2, "minibatch": 8, "buffer_size": 256}
-    tiny_run(name, critic_hidden_sizes=(8,), **batches, **own)
 
 
 @pytest.mark.slow

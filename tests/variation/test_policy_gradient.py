@@ -34,7 +34,8 @@ def first(critics):
 
 
 @pytest.mark.parametrize(
-    ("num_parents", "num_objectives", "hidden"), [(1, 2, (32,)), (5, 3, (32, 24)), (8, 2, (16,) * 3)]
+    ("num_parents", "num_objectives", "hidden"),
+    [(5, 3, (32, 24)), *(pytest.param(*other, marks=pytest.mark.slow) for other in ((1, 2, (32,)), (8, 2, (16,) * 3)))],
 )
 def test_it_equals_the_straightforward_way(num_parents, num_objectives, hidden):
     parents, preference, critics, obs = problem(num_parents, num_objectives, hidden=hidden)

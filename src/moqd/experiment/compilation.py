@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 import jax
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from moqd.tessellation import keep_cells_in
 
@@ -30,7 +31,7 @@ def use_cache(folder: Path | None = None) -> Path | None:
     Tessellations, which take long too, are kept beside.
 
     Where the user has told JAX what to do (JAX_COMPILATION_CACHE_DIR, JAX_ENABLE_COMPILATION_CACHE), this is left as it
-    is. Call it before anything is compiled.
+    is.
     """
     settings: Any = jax.config
     if not settings.jax_enable_compilation_cache:
@@ -58,6 +59,7 @@ def use_cache(folder: Path | None = None) -> Path | None:
     # All programs, however small: there are many little ones, and together they take seconds.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    reset_cache()  # JAX decides once whether it has a cache, when it first compiles; that may have been before
     return folder
 
 

@@ -21,6 +21,7 @@ from moqd.archive import Archive
 from moqd.devices import num_cores
 from moqd.errors import DivergenceError, InputError, MissingFileError, StoppedError, StorageError, to_resume
 from moqd.experiment.checkpoint import Checkpoint, clean_up, newest_checkpoint, oldest_iteration, write_checkpoint
+from moqd.experiment.compilation import use_cache
 from moqd.experiment.control import Control
 from moqd.experiment.lock import FOLDER as LOCK
 from moqd.experiment.lock import RunLock
@@ -75,7 +76,7 @@ class Callback:
 
 
 def run(
-    algorithm: Algorithm,
+    algorithm: Algorithm | str,
     task: Task,
     *,
     iterations: int | None = None,
@@ -91,11 +92,15 @@ def run(
 ) -> Run:
     """Runs an algorithm on a task for a number of `iterations`, or of `evaluations` (rounded up to whole iterations).
 
-    A first batch of random solutions comes on top of either, and before it the solutions of the archive `init_from`, if
-    there is one. With `out`, the run is written to that folder, with a checkpoint every `checkpoint_minutes` (0: after
-    every chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
+    The algorithm is one that `make_algorithm` made, or the name of one, which then has its default options. A first
+    batch of random solutions comes on top of either, and before it the solutions of the archive `init_from`, if there
+    is one. With `out`, the run is written to that folder, with a checkpoint every `checkpoint_minutes` (0: after every
+    chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
     `snapshot_every` iterations. `control` stops it from another thread.
     """
+    use_cache()
+    if isinstance(algorithm, str) and isinstance(task, Task):
+        algorithm = make_algorithm(algorithm, task)
     if not isinstance(algorithm, Algorithm) or not isinstance(task, Task):
         raise InputError("run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).")
     _whole_number("seed", seed, least=0, most=2**32 - 1)
@@ -146,6 +151,7 @@ def resume(
     `iterations` is a new total, which extends a run that is finished. A task or an algorithm of the user's own has to
     be given again: files never hold code.
     """
+    use_cache()
     folder = Path(path)
     config = read_config(folder)
     task = task_of(config, folder, task)

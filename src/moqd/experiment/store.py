@@ -281,18 +281,16 @@ def _recorded_task(config: Mapping[str, Any]) -> Task | None:
     known = there["name"] in OWN or (isinstance(there.get("options"), dict) and there["options"]["name"] in TASKS)
     if known or not there.get("bounds"):
         return None
-    bounds = there["bounds"]
     try:
-        by_name = {name: _bound(bound) for name, bound in bounds.items()} if isinstance(bounds, dict) else None
         return FunctionTask(
             None,
             name=there["name"],
-            bounds=[_bound(bound) for bound in bounds] if by_name is None else by_name,
-            parameter_names=() if by_name is not None else there.get("parameters", ()),
+            bounds=[_bound(bound) for bound in there["bounds"]],
+            parameter_names=there.get("parameters", ()),
             objective_names=there["objectives"],
             minimised=there["minimised"],
             feature_names=there["features"],
-            feature_bounds=there["feature_bounds"],
+            feature_bounds=[tuple(pair) for pair in there["feature_bounds"]],
             constraint_names=there.get("constraints", ()),
             units=there.get("units", {}),
         )
@@ -319,7 +317,7 @@ def described(task: Task) -> dict[str, Any]:
                 "minimised": task.minimised,
                 "features": task.feature_names,
                 "feature_bounds": task.feature_bounds,
-                "bounds": getattr(task, "bounds", None),
+                "bounds": _bounds_of(task),
                 "parameters": getattr(task, "parameter_names", ()),
                 "constraints": getattr(task, "constraint_names", ()),
                 "units": dict(task.units),
@@ -327,6 +325,11 @@ def described(task: Task) -> dict[str, Any]:
             default=_described_bound,
         )
     )
+
+
+def _bounds_of(task: Task) -> Sequence[Any] | None:
+    bounds = getattr(task, "bounds", None)
+    return list(bounds.values()) if isinstance(bounds, Mapping) else bounds
 
 
 def _described_bound(bound: Integer | Categorical) -> dict[str, Any]:

@@ -53,7 +53,7 @@ TASKS: dict[str, Entry] = {
 
 
 def make_task(name: str, **overrides: Any) -> Task:
-    """A task by its name; `overrides` are its options, such as `num_joints` of arm-2, a `reference_point` or `resamples`."""
+    """A task by its name; `overrides` are its options, such as `num_joints` of arm-2 or a `reference_point`."""
     if name not in TASKS:
         raise unknown_name("task", name, TASKS)
     entry = TASKS[name]

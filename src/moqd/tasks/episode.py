@@ -86,7 +86,7 @@ class Episodes:
         obs, reward, terminated, truncated, info = self._env.step(self._native(action))
         info = {"reward": reward, **info}
         rewards = reward if self._objectives is None else [objective(info) for objective in self._objectives]
-        return self._flat(obs), np.asarray(rewards, np.float64), bool(terminated), bool(truncated), info
+        return self._flat(obs), np.array(rewards, np.float64), bool(terminated), bool(truncated), info
 
     def _flat(self, obs: Any) -> np.ndarray:
         return np.asarray(self._flatten(self._env.observation_space, obs), np.float32)
