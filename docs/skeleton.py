@@ -17,10 +17,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-import moqd
-from moqd.algorithms import Algorithm
-from moqd.algorithms.algorithm import archive_for, offspring_of, random_offspring, select_or_random
+from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring, select_or_random
 from moqd.archive import Archive, add, select_uniform
+from moqd.errors import InputError
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Info, Key, Offspring, Source
 from moqd.variation.iso_line import iso_line
@@ -48,7 +47,7 @@ class HalfRandomState(NamedTuple):
 
 def half_random(name: str, config: HalfRandomConfig, task: Task) -> Algorithm:
     if config.random_share > 1:
-        raise moqd.InputError(f"random_share is {config.random_share}; give a number from 0 to 1.")
+        raise InputError(f"random_share is {config.random_share}; give a number from 0 to 1.")
     num_random = round(config.random_share * config.ga_batch)
     num_mutated = config.ga_batch - num_random
 
@@ -89,6 +88,8 @@ def half_random(name: str, config: HalfRandomConfig, task: Task) -> Algorithm:
 
 
 if __name__ == "__main__":
+    import moqd
+
     arm = moqd.make_task("arm-2")
     for algorithm in (
         half_random("half-random", HalfRandomConfig(ga_batch=64, num_cells=64), arm),

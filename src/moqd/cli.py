@@ -427,6 +427,8 @@ def _show(result: Run) -> None:
     out.print(table)
     if last["failed_evaluations"]:
         out.print(f"{last['failed_evaluations']:.0f} evaluations failed and are not in the archive")
+    if last.get("infeasible_evaluations"):
+        out.print(f"{last['infeasible_evaluations']:.0f} evaluations broke a constraint and are not in the archive")
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,10 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
+AGAIN: list[str] = []
+"""What commands must be told again for a run to be continued: tasks of the user's own that were named on this one."""
+
+
 def to_resume(folder: Path) -> str:
     """The command that continues a run."""
-    return f"moqd resume {shlex.quote(str(folder))}"
+    return " ".join(["moqd resume", shlex.quote(str(folder)), *AGAIN])

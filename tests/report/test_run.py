@@ -131,9 +131,9 @@ def test_all_kinds_of_tasks(num_features, num_objectives, tmp_path):
     assert ("figures/archive_map.png" in text) == (num_features > 0)
     assert ("There is no map of the archive" in text) == (num_features == 0)
     assert [row[0] for row in rows_of(text, "Ends of the global front")] == list(run.task.objective_names)
-    # A task of the user's own is needed again, and the command line does not have it.
+    # A task and an algorithm of the user's own are needed again, and the command line does not have them.
     assert f"`run = moqd.load_run('{tmp_path}', task=task)`" in text
-    assert f"`moqd.resume('{tmp_path}', task=task)`" in text
+    assert f"`moqd.resume('{tmp_path}', task=task, algorithm=algorithm)`" in text
     assert "moqd export" not in text
 
 

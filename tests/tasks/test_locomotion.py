@@ -27,6 +27,14 @@ evaluated_tasks = pytest.mark.parametrize("name", each(TASKS, slow=set(TASKS) - 
 """The robot that compiles soonest; the others in the long tests."""
 
 
+@pytest.fixture(autouse=True, scope="module")
+def fused_as_for_users():
+    """Bits of different programs are compared, and those are the same only by the emitters that users have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(devices.FUSION, "xla_cpu_use_fusion_emitters", "True")
+        yield
+
+
 @cache
 def task_of(name, **options):
     return moqd.make_task(name, **{"episode_length": 60, **options})
@@ -167,16 +175,16 @@ def test_two_evaluations_are_bit_identical(name):
 
 
 def test_after_a_fall_nothing_is_added():
-    """Whoever fell within 60 steps has the same fitness and feature when given 90."""
-    longer = task_of("hopper-2", episode_length=90)
-    long = jax.tree.map(np.asarray, longer.evaluate(jax.random.key(0), genotype_of("hopper-2", 32)))
-    short = evaluated("hopper-2")
+    """Whoever fell within 50 steps has the same fitness and feature when given 60."""
+    shorter = task_of("hopper-2", episode_length=50)
+    short = jax.tree.map(np.asarray, shorter.evaluate(jax.random.key(0), genotype_of("hopper-2", 32)))
+    long = evaluated("hopper-2")
     fell = short.transitions.terminated.any(axis=1)
     assert 0 < fell.sum() < 32
     np.testing.assert_array_equal(long.fitness[fell], short.fitness[fell])
     np.testing.assert_array_equal(long.feature[fell], short.feature[fell])
-    np.testing.assert_array_equal(long.transitions.valid[fell][:, :60], short.transitions.valid[fell])
-    assert not long.transitions.valid[fell][:, 60:].any()
+    np.testing.assert_array_equal(long.transitions.valid[fell][:, :50], short.transitions.valid[fell])
+    assert not long.transitions.valid[fell][:, 50:].any()
     assert np.all(long.fitness[~fell] != short.fitness[~fell])
 
 
@@ -192,14 +200,14 @@ def test_a_rollout_ends_when_all_its_episodes_have():
     fell = evaluated("hopper-2").transitions.terminated.any(axis=1)
     length = evaluated("hopper-2").transitions.valid.sum(axis=1)
     falling = jax.tree.map(lambda leaf: leaf[fell], genotype_of("hopper-2", 32))
-    jax.block_until_ready(jax.jit(partial(task._episodes, record=False))(falling))
+    jax.block_until_ready(jax.jit(partial(task.episodes, record=False))(falling))
     jax.effects_barrier()
     assert max(count) + 1 == length[fell].max() < 60
 
 
 @pytest.mark.parametrize("name", each(["ant-2", "hopper-2", "walker-2"], slow=["ant-2", "walker-2"]))
 def test_one_and_two_devices_agree(name, monkeypatch):
-    task = task_of(name)
+    task = task_of(name, episode_length=50)
     two = task.evaluate(jax.random.key(0), genotype_of(name, 32))
     assert len(two.fitness.sharding.device_set) == 2
     monkeypatch.setattr(devices, "_wanted", 1)

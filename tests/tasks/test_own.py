@@ -7,7 +7,7 @@ import pytest
 
 import moqd
 from moqd.cli import main
-from moqd.errors import InputError
+from moqd.errors import AGAIN, InputError
 from moqd.tasks import TASKS
 from moqd.tasks.own import OWN, SPECS, load_own
 
@@ -58,10 +58,7 @@ num_cells = 6
 @pytest.fixture(autouse=True)
 def forget():
     yield
-    for name in OWN:
-        TASKS.pop(name, None)
-    OWN.clear()
-    SPECS.clear()
+    forget_tasks()
 
 
 @pytest.fixture
@@ -87,6 +84,7 @@ def test_a_run_of_a_task_from_a_file(here, capsys):
     assert config["task"]["options"]["name"] == "gear"
     assert len(config["task"]["options"]["fingerprint"]) == 16
     assert "gear.py" not in json.dumps(config), "files never name code"
+    assert "moqd resume run --task gear.py:task" in (here / "run" / "report.md").read_text()
     forget_tasks()
 
     # To look at it one needs no code; to go on, one does.
@@ -113,8 +111,8 @@ def test_a_run_of_a_task_from_a_file(here, capsys):
 def forget_tasks():
     for name in OWN:
         TASKS.pop(name, None)
-    OWN.clear()
-    SPECS.clear()
+    for known in (OWN, SPECS, AGAIN):
+        known.clear()
 
 
 def test_a_study_of_a_task_from_a_file(here, capsys):

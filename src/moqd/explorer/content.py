@@ -50,6 +50,7 @@ def _run(run: Run) -> dict[str, Any]:
         "task": task.name,
         "algorithm": run.config["algorithm"]["name"],
         "own": task.options is None,
+        "again": " --task FILE.py:NAME" if "fingerprint" in (task.options or {}) else "",
         "exportable": task.policy is not None and task.options is not None,
         "facts": {
             "seed": run.config.get("seed"),

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from moqd.errors import InputError
+from moqd.algorithms import ALGORITHMS
+from moqd.errors import AGAIN, InputError, to_resume
 from moqd.experiment.reevaluation import read_reevaluation, reevaluate
 from moqd.experiment.store import Run
 from moqd.files import own_folder, write_text
@@ -100,6 +101,8 @@ def _summary(run: Run) -> Iterable[Block]:
     ]
     if last["failed_evaluations"]:
         facts.append(f"{last['failed_evaluations']:,.0f} evaluations failed and are not in the archive")
+    if last.get("infeasible_evaluations"):
+        facts.append(f"{last['infeasible_evaluations']:,.0f} evaluations broke a constraint and are not in the archive")
     if last["below_reference"]:
         facts.append(
             f"{last['below_reference']:,.0f} solutions are below the reference point in some objective: they add no "
@@ -160,22 +163,25 @@ def _settings(config: Mapping[str, Any]) -> Iterable[Block]:
 def _how_to_go_on(run: Run) -> Iterable[Block]:
     yield Heading(2, "How to go on")
     yield Paragraph(("To continue the run, if it was stopped or with more iterations: ", code(_resume(run))))
-    if _is_own(run):
-        loading = code(f"run = moqd.load_run({str(run.path)!r}, task=task)")
-        yield Paragraph(("In Python, with the task that was run: ", loading))
-    else:
-        yield Paragraph(("In Python: ", code(f"run = moqd.load_run({str(run.path)!r})")))
+    yield Paragraph(("In Python: ", code(f"run = moqd.load_run({', '.join([repr(str(run.path)), *_needed(run)])})")))
+    if not _needed(run):
         export = code(f"moqd export {shlex.quote(str(run.path))} --csv")
         yield Paragraph(("To have the archive as a table: ", export))
 
 
 def _resume(run: Run) -> str:
-    return f"moqd.resume({str(run.path)!r}, task=task)" if _is_own(run) else f"moqd resume {shlex.quote(str(run.path))}"
+    assert run.path is not None
+    own = [] if run.config["algorithm"]["name"] in ALGORITHMS else ["algorithm=algorithm"]
+    needed = ["task=task"] * (run.config["task"].get("options") is None) + own
+    if needed:
+        return f"moqd.resume({str(run.path)!r}, {', '.join(needed)})"
+    is_file = "fingerprint" in run.config["task"]["options"] and not AGAIN
+    return to_resume(run.path) + " --task FILE.py:NAME" * is_file
 
 
-def _is_own(run: Run) -> bool:
-    """Whether the task is the user's own, which no file holds and the command line cannot make."""
-    return run.config["task"].get("options") is None
+def _needed(run: Run) -> list[str]:
+    """What must be given to load it: a task of the user's own, unless config.json says enough of it."""
+    return ["task=task"] * (run.config["task"].get("options") is None and not run.config["task"].get("bounds"))
 
 
 def _has_rows(run: Run) -> bool:

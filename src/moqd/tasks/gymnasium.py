@@ -21,12 +21,13 @@ from jaxtyping import Bool, Int
 from moqd import features as features_module
 from moqd.errors import EvaluationError, InputError
 from moqd.features import Feature, Field
-from moqd.networks import MLP, Policy, apply_policy, init_mlp
+from moqd.networks import MLP, Policy, apply_policy
 from moqd.options import is_count
 from moqd.tasks import episode as episode_module
 from moqd.tasks.episode import Episodes, quiet
+from moqd.tasks.policies import PolicyTask
 from moqd.tasks.pool import Call, ProcessPool, check_pool
-from moqd.tasks.task import Replay, Task, averaged, validated
+from moqd.tasks.task import Replay, averaged, validated
 from moqd.types import Evaluation, Key, Transition
 
 Objectives = Sequence[str] | Mapping[str, str | Callable[[Mapping[str, Any]], float]]
@@ -92,7 +93,7 @@ def gymnasium_task(
 
 
 @dataclass(frozen=True, eq=False)
-class GymnasiumTask(Task):
+class GymnasiumTask(PolicyTask):
     """Policies in an environment; made by `gymnasium_task`. An episode that fails is a failed evaluation.
 
     The `action` of a transition is the policy's output in [-1, 1]. In a continuous space it is scaled to the bounds of
@@ -112,10 +113,6 @@ class GymnasiumTask(Task):
     @property
     def policy(self) -> Policy:
         return self.controller
-
-    def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
-        sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)
-        return jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key, num_genotypes))
 
     def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
         """Every policy's episode, with transitions."""

@@ -7,19 +7,19 @@ state, in which `state.obs` is what the network sees and `state.done` whether th
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from moqd.devices import compiled, is_traced, on_all, sharded
 from moqd.errors import InputError
-from moqd.networks import MLP, Policy, apply_policy, init_mlp
+from moqd.networks import MLP, Policy, apply_policy
 from moqd.options import is_count
 from moqd.tasks.function import first_line
-from moqd.tasks.task import Task, averaged, numbers
+from moqd.tasks.policies import CompiledPolicyTask
+from moqd.tasks.task import numbers
 from moqd.types import Evaluation, Key, Transition
 
 State: TypeAlias = Any
@@ -154,7 +154,7 @@ class Episodes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class JaxEnvTask(Task):
+class JaxEnvTask(CompiledPolicyTask):
     """Policies in an environment that is written in JAX; made by `jax_env_task`."""
 
     env: Any = field(repr=False)
@@ -168,8 +168,6 @@ class JaxEnvTask(Task):
     initial_state: State | None = field(kw_only=True, repr=False)
     """Where every episode starts that is not resampled."""
     observe: Callable[[State], Any] | None = field(kw_only=True, repr=False)
-
-    uses_devices: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,35 +202,7 @@ class JaxEnvTask(Task):
             control_rate=round(1 / float(seconds), 3) if seconds.ndim == 0 and seconds > 0 else None,
         )
 
-    def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
-        sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)
-        return jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key, num_genotypes))
-
-    def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
-        """Every policy's episode, with transitions; compiled."""
-        return self._evaluate(key, genotype, record=True)
-
-    def evaluate_fitness(self, key: Key, genotype: MLP) -> Evaluation:
-        return self._evaluate(key, genotype, record=False)
-
-    def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
-        if is_traced():
-            return self._rollout(key, genotype, record)
-        return self._program[record](*on_all((key, genotype)))
-
-    @cached_property
-    def _program(self) -> Mapping[bool, Callable[[Key, MLP], Evaluation]]:
-        return {record: compiled(partial(self._rollout, record=record), fused=False) for record in (False, True)}
-
-    def _rollout(self, key: Key, genotype: MLP, record: bool) -> Evaluation:
-        episodes, resamples = sharded(partial(self._episodes, record=record)), self.resamples
-        if resamples is None:
-            return episodes(genotype)
-        repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, resamples, axis=0), genotype)
-        keys = jax.random.split(key, repeated[0].bias.shape[0])
-        return averaged(episodes(repeated, keys), resamples)
-
-    def _episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
+    def episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
         """The episodes of a batch of policies, from the fixed initial state or from random ones."""
         last = jax.lax.while_loop(
             lambda episodes: (episodes.time < self.episode_length) & jnp.any(episodes.alive),

@@ -11,22 +11,23 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from moqd.devices import LANES, compiled, is_traced, num_tiles, on_all, on_one, sharded
+from moqd.devices import LANES, compiled, num_tiles, on_one
 from moqd.errors import InputError, unknown_name
-from moqd.networks import MLP, Policy, apply_policy, init_mlp
+from moqd.networks import MLP, Policy, apply_policy
 from moqd.options import is_count
-from moqd.tasks.task import Replay, Task, averaged
+from moqd.tasks.policies import CompiledPolicyTask
+from moqd.tasks.task import Replay
 from moqd.tasks.unrolled import computed, unrolled
-from moqd.types import Evaluation, Key, Transition
+from moqd.types import Evaluation, Transition
 
 Backend = Literal["spring", "positional", "generalized", "mjx"]
 UNROLLED = ("spring", "positional")
@@ -187,13 +188,11 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LocomotionTask(Task):
+class LocomotionTask(CompiledPolicyTask):
     """A robot that learns to move, in several objectives."""
 
     scene: Scene
     config: LocomotionConfig
-
-    uses_devices: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,34 +227,6 @@ class LocomotionTask(Task):
             action_names=moved,
             control_rate=control_rate,
         )
-
-    def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
-        sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)
-        return jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key, num_genotypes))
-
-    def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
-        """Every policy's episode, with transitions; compiled."""
-        return self._evaluate(key, genotype, record=True)
-
-    def evaluate_fitness(self, key: Key, genotype: MLP) -> Evaluation:
-        return self._evaluate(key, genotype, record=False)
-
-    def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
-        if is_traced():
-            return self._rollout(key, genotype, record)
-        return self._program[record](*on_all((key, genotype)))
-
-    @cached_property
-    def _program(self) -> Mapping[bool, Callable[[Key, MLP], Evaluation]]:
-        return {record: compiled(partial(self._rollout, record=record), fused=self.fused) for record in (False, True)}
-
-    def _rollout(self, key: Key, genotype: MLP, record: bool) -> Evaluation:
-        episodes, resamples = sharded(partial(self._episodes, record=record)), self.config.resamples
-        if resamples is None:
-            return episodes(genotype)
-        repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, resamples, axis=0), genotype)
-        keys = jax.random.split(key, repeated[0].bias.shape[0])
-        return averaged(episodes(repeated, keys), resamples)
 
     def replay(self, genotype: MLP) -> Replay:
         """The episode of one policy from the fixed initial state."""
@@ -310,7 +281,7 @@ class LocomotionTask(Task):
 
         return compiled(record, fused=self.fused)
 
-    def _episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
+    def episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
         """The episodes of a batch of policies, from the fixed initial state or from random ones, tile by tile."""
         batch, length = genotype[0].bias.shape[0], self.config.episode_length
         tile = batch // num_tiles(batch)

@@ -6,6 +6,7 @@ run is not continued with a task that has changed.
 
 import hashlib
 import importlib.util
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import cloudpickle
 
-from moqd.errors import InputError
+from moqd.errors import AGAIN, InputError
 from moqd.tasks import TASKS, Entry
 from moqd.tasks.task import Task
 
@@ -63,6 +64,7 @@ def load_own(spec: str, *, accept_changes: bool = False) -> Task:
 
     OWN[task.name] = task
     SPECS.append(f"{path.resolve()}:{name}")
+    AGAIN.append(f"--task {shlex.quote(spec)}")
     TASKS[task.name] = Entry(build, OwnConfig(fingerprint), f"from {path.name}", task.policy is not None)
     return task
 

@@ -55,6 +55,7 @@ function runOf(raw, index) {
     visible: Boolean(raw.robot || raw.drawable),
     exportable: Boolean(raw.exportable),
     own: Boolean(raw.own),
+    again: raw.again ?? "",
     gaits: raw.gaits,
   };
 }

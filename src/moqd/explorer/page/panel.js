@@ -186,7 +186,7 @@ function drawCommand(host, text) {
 
 /** The command that writes a policy to a file. */
 function exportCommand(run, row) {
-  return `moqd pick ${quoted(run.path)} --solution ${row} --export policy.npz`;
+  return `moqd pick ${quoted(run.path)} --solution ${row} --export policy.npz${run.again}`;
 }
 
 /** The call in Python that chooses by a preference, a rule and limits: in the archive, or in one cell of it. */
