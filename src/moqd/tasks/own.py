@@ -10,9 +10,10 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import cloudpickle
+import tyro
 
 from moqd.errors import AGAIN, InputError
 from moqd.tasks import TASKS, Entry
@@ -28,7 +29,7 @@ SPECS: list[str] = []
 class OwnConfig:
     """What a run records of a task of the user's own."""
 
-    fingerprint: str = ""
+    fingerprint: Annotated[str, tyro.conf.Suppress] = ""
     """Of the file that it came from."""
 
 
