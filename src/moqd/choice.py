@@ -77,8 +77,8 @@ class Solution:
     objectives: Mapping[str, float]
     """In the user's units."""
     features: Mapping[str, float]
-    preference: tuple[float, ...]
-    """The trade-off that it was made for."""
+    preference: tuple[float, ...] = field(repr=False)
+    """The trade-off that it was made for; a random one if the algorithm makes none for any."""
     genotype: Genotype = field(repr=False)
     rule: str = ""
     """Which rule chose it, and its value by that rule."""

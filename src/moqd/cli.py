@@ -35,6 +35,7 @@ from moqd.experiment.compilation import use_cache
 from moqd.experiment.control import Control, signals
 from moqd.experiment.display import METRICS, Display
 from moqd.experiment.export import export_csv
+from moqd.experiment.journal import lost_evaluations
 from moqd.experiment.presets import preset_for
 from moqd.experiment.run import SEEDS, Callback, resume, run
 from moqd.experiment.store import CONFIG, Run, load_run, read_config
@@ -58,12 +59,12 @@ class TrainOptions:
     task: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = None
     """The task to solve: one that `moqd tasks` lists, or one of your own, as --task FILE.py:NAME."""
     algorithm: str | None = None
-    """The algorithm: one that `moqd algorithms` lists. If not given: mome-p2c for the robots, mome for other tasks. Its
-    own options are listed below, with its defaults."""
+    """The algorithm: one that `moqd algorithms` lists. If not given: mome-p2c where solutions are policies (robots,
+    environments), mome for other tasks. Its own options are listed below, with its defaults."""
     preset: Literal["quick", "small", "paper"] | None = None
     """Settings for all that is not given: the paper's own; small ones for minutes on a laptop (episodes of 250 steps,
     batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,200 evaluations). If not given:
-    small for the robots; for other tasks the algorithm's defaults and 1000 iterations."""
+    small where solutions are policies; for other tasks the algorithm's defaults and 1000 iterations."""
     seed: int = 0
     """Seed of all randomness: the same seed on the same machine gives the same archive, bit by bit."""
     iterations: int | None = None
@@ -416,6 +417,9 @@ def _show(result: Run) -> None:
     out.print(table)
 
     best = global_front(result.archive)
+    if not len(best):
+        out.print(f"the archive is empty: {_why_empty(last)}", highlight=False, soft_wrap=True)
+        return
     out.print(f"the global front has {len(best)} solutions; its ends:", highlight=False)
     table = Table(box=SIMPLE_HEAD)
     table.add_column("best in")
@@ -425,10 +429,17 @@ def _show(result: Run) -> None:
         solution = best[np.argmax(best[:, i])] * result.task.direction
         table.add_row(name, *(f"{value:.4g}" for value in solution))
     out.print(table)
-    if last["failed_evaluations"]:
-        out.print(f"{last['failed_evaluations']:.0f} evaluations failed and are not in the archive")
-    if last.get("infeasible_evaluations"):
-        out.print(f"{last['infeasible_evaluations']:.0f} evaluations broke a constraint and are not in the archive")
+    for fact in lost_evaluations(result):
+        out.print(fact, highlight=False, soft_wrap=True)
+
+
+def _why_empty(last: Mapping[str, float]) -> str:
+    if not last.get("infeasible_evaluations"):
+        return "every evaluation failed."
+    return (
+        f"none of {last['evaluations']:.0f} evaluations kept to all constraints; nsga2-small and spea2-small find "
+        "their way towards what is feasible, or loosen the constraints."
+    )
 
 
 @dataclass(frozen=True)
@@ -606,6 +617,8 @@ def _with_own_tasks(command: str, arguments: Sequence[str]) -> list[str]:
     accept_changes = "--accept-changes" in rest
     if accept_changes and not specs:
         raise InputError("--accept-changes is about a task of your own; give it with --task FILE.py:NAME.")
+    if specs and command == "train" and (also := next((word for word in rest if word in TASKS), None)):
+        raise InputError(f"{also!r} and --task {specs[0]} are two tasks; give one of the two.")
     for spec in specs:
         load_own(spec, accept_changes=accept_changes)
     names = list(OWN)[:1] if specs and command in ("train", "tasks") and "--config" not in " ".join(rest) else []

@@ -22,6 +22,7 @@ from moqd.experiment.study_display import StudyDisplay, overview, show_status
 from moqd.experiment.study_file import read_study
 from moqd.experiment.workers import LocalWorkers, RayWorkers, Workers, gpus_here
 from moqd.flags import parse
+from moqd.tasks.own import OWN
 
 MEMORY_OF_A_RUN = 2e9
 """Bytes, with some room: runs with the paper's settings need up to 1.6 GB."""
@@ -81,6 +82,7 @@ def study(arguments: Sequence[str], out: Console) -> int:
             raise InputError(f"study {plan.name!r} was not started in {str(root)!r}; start it, or give its --out.")
         show_status(out, root, plan, standings_of(root, plan))
         return 0
+    _check_reference_points(plan)
     jobs, cores = _shares(options)
     folder = write_study(root, plan)
     workers: Workers
@@ -119,6 +121,18 @@ def study(arguments: Sequence[str], out: Console) -> int:
         )
         return 1
     return 0
+
+
+def _check_reference_points(plan: Study) -> None:
+    """Of tasks of the user's own: without one, every run would measure hypervolume from a point of its own."""
+    for name, settings in {run.task: run.settings["task"] for run in plan.runs}.items():
+        if name in OWN and OWN[name].reference_point is None and settings.get("reference_point") is None:
+            worst = ", ".join(OWN[name].objective_names)
+            raise InputError(
+                f"task {name!r} has no reference point, so hypervolumes of its runs could not be compared; give it one "
+                f"(reference_point=, the worst that counts of {worst}), or in the study's file, below [task.{name}]. "
+                f"moqd tasks FILE.py:NAME --sample 256 shows what random solutions reach."
+            )
 
 
 def write_report_of(folder: Path, out: Console) -> None:

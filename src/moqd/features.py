@@ -17,7 +17,7 @@ class Trajectory(NamedTuple):
     obs: np.ndarray
     """steps + 1 rows: the first is the initial state's."""
     action: np.ndarray
-    """As the policy gave them, from -1 to 1."""
+    """As the environment was given them."""
     reward: np.ndarray
     """steps x objectives, in the user's direction."""
     info: Sequence[Mapping[str, Any]]

@@ -25,6 +25,11 @@ import tyro
 
 from moqd.errors import InputError
 
+OWN_TASK = (
+    "A task of your own is named by --task FILE.py:NAME; with --accept-changes, also if its file has changed since a "
+    "run was made."
+)
+
 
 def parse(
     program: str,
@@ -38,9 +43,10 @@ def parse(
     A part is a dataclass, or an instance of one whose values are the defaults. `elsewhere` says of flags that these
     parts do not have where they belong: {"--population": "the algorithms nsga2, spea2"}.
     """
+    description = f"{description} {OWN_TASK}"
     if any(token in ("-h", "--help") for token in takewhile(lambda token: token != "--", arguments)):
         _ask_tyro(program, description, parts, ["--help"])
-    _check(program, _arguments_of(parts), arguments, elsewhere or {})
+    arguments = _gathered(arguments, _check(program, _arguments_of(parts), arguments, elsewhere or {}))
     printed = StringIO()
     try:
         with redirect_stdout(printed), redirect_stderr(printed):
@@ -206,8 +212,20 @@ def _choice(choices: Sequence[str]) -> _Kind:
     return _Kind(words, f"values that are {words}", choices.index)
 
 
-def _check(program: str, known: Sequence[_Argument], arguments: Sequence[str], elsewhere: Mapping[str, str]) -> None:
+class _Given(NamedTuple):
+    """What was given to an argument, once."""
+
+    argument: _Argument
+    words: list[str]
+    """With the flag, if it is one."""
+    values: list[str]
+
+
+def _check(
+    program: str, known: Sequence[_Argument], arguments: Sequence[str], elsewhere: Mapping[str, str]
+) -> list[_Given]:
     """Raises for the first mistake. Values go to flags and positional arguments as tyro gives them."""
+    given = []
     options = {argument.name: argument for argument in known if not argument.positional}
     options |= {f"--no-{name[2:]}": argument for name, argument in options.items() if argument.count == 0}
     positionals = deque(argument for argument in known if argument.positional)
@@ -231,9 +249,25 @@ def _check(program: str, known: Sequence[_Argument], arguments: Sequence[str], e
             raise _unexpected(program, token, known)
         missing.pop(argument.name, None)
         reserved = sum(positional.count or 0 for positional in positionals if positional.required)
-        _check_values(argument, values + _take(tokens, argument, len(values), reserved, ended))
+        more = _take(tokens, argument, len(values), reserved, ended)
+        _check_values(argument, values + more)
+        given.append(_Given(argument, [token, *more], values + more))
     if missing:
         raise _missing(program, next(iter(missing.values())))
+    return given
+
+
+def _gathered(arguments: Sequence[str], given: Sequence[_Given]) -> list[str]:
+    """What is given several times to a flag with any number of values is all of them; tyro would take the last."""
+    several = [one for one in given if one.argument.greedy and not one.argument.positional]
+    names = [one.argument.name for one in several]
+    if len(set(names)) == len(names) or "--" in arguments:
+        return list(arguments)
+    kept = [one for one in given if one not in several]
+    gathered = {name: [value for one in several if one.argument.name == name for value in one.values] for name in names}
+    positional = [value for one in kept if one.argument.positional for value in one.values]
+    others = [word for one in kept if not one.argument.positional for word in one.words]
+    return [*positional, *others, *(word for name, values in gathered.items() for word in (name, *values))]
 
 
 def _is_option(token: str) -> bool:

@@ -29,18 +29,25 @@ def measured(a, b):
     return [a - b**2, a**2 + 0.1 * abs(b)], [b]
 
 
-def awkward(a, b):
-    """One call in ten fails, in each of four ways: which one depends on the parameters alone."""
-    way = int(a * 1e6) % 40
-    if way == 0:
-        raise RuntimeError(f"no result at {a}")
-    if way == 1:
-        time.sleep(60)
-    if way == 2:
-        return [float("nan"), 1.0], [b]
-    if way == 3:
-        os._exit(9)
-    return measured(a, b)
+def made_awkward():
+    """One call in ten fails, in each of four ways: which one depends on the parameters alone.
+
+    It refers to nothing here, so that workers need not load this module, and JAX with it, whenever one has died.
+    """
+
+    def awkward(a, b):
+        way = int(a * 1e6) % 40
+        if way == 0:
+            raise RuntimeError(f"no result at {a}")
+        if way == 1:
+            time.sleep(60)
+        if way == 2:
+            return [float("nan"), 1.0], [b]
+        if way == 3:
+            os._exit(9)
+        return [a - b**2, a**2 + 0.1 * abs(b)], [b]
+
+    return awkward
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +71,7 @@ def lines_of(path):
 
 
 def test_a_thousand_evaluations_of_which_a_tenth_fails_in_every_way(tmp_path):
-    task = Recorded(awkward, evaluator="processes", workers=2, timeout=0.5, **NAMES)
+    task = Recorded(made_awkward(), evaluator="processes", workers=2, timeout=0.5, **NAMES)
     run = moqd.run(small(task), task, iterations=24, out=tmp_path / "run")
     assert run.metrics["evaluations"][-1] == 1000
     asked = np.concatenate([genotype for genotype, _ in task.batches])

@@ -59,6 +59,7 @@ def test_failures_and_mistakes(task):
         for wrong, said in (
             (([1.0], [2.0], [0.0]), "objectives is .* give 2 numbers: taste, cost"),
             (([1.0, 2.0], [], [0.0]), "features is .* give 1 numbers: strength"),
+            (([1.0, float("nan")], [1.0], [0.0]), "not finite; say fail"),
         ):
             with pytest.raises(moqd.InputError, match=said):
                 optimizer.tell(first, *wrong)
@@ -93,5 +94,5 @@ def test_it_ends_with_its_iterations(task):
     with moqd.Optimizer(task, ga_batch=2, num_cells=5, iterations=0) as optimizer:
         for one in optimizer.ask():
             optimizer.tell(one, *brew(**one.parameters))
-        with pytest.raises(moqd.InputError, match="the 0 iterations are done"):
+        with pytest.raises(moqd.InputError, match="all of its iterations are done"):
             optimizer.ask()

@@ -38,6 +38,10 @@ def make():
     return task
 
 
+def refuse():
+    raise RuntimeError("no licence")
+
+
 number = 3
 """
 STUDY = """
@@ -46,6 +50,8 @@ tasks = ["gear"]
 algorithms = ["mome", "nsga2-small"]
 seeds = 1
 evaluations = 32
+[task.gear]
+reference_point = [0.0, 2000000.0]
 [algorithm.mome]
 ga_batch = 16
 num_cells = 6
@@ -119,6 +125,10 @@ def test_a_study_of_a_task_from_a_file(here, capsys):
     (here / "gears.toml").write_text(STUDY)
     assert main(["study", "gears.toml"]) == 2
     assert "unknown task 'gear'" in said(capsys)
+    (here / "without.toml").write_text(STUDY.replace("reference_point", "# reference_point"))
+    assert main(["study", "without.toml", "--task", "gear.py:task"]) == 2
+    assert "task 'gear' has no reference point" in said(capsys)
+    forget_tasks()
     assert main(["study", "gears.toml", "--task", "gear.py:task", "--jobs", "1"]) == 0
     report = (here / "studies" / "gears" / "report.md").read_text()
     assert "gear" in report
@@ -134,6 +144,7 @@ def test_a_study_of_a_task_from_a_file(here, capsys):
         ("gear.py:tusk", "has no 'tusk'; the tasks in it: task"),
         ("gear.py:number", "is no task and makes none"),
         ("broken.py:task", "could not be loaded: ZeroDivisionError"),
+        ("gear.py:refuse", "'refuse' of 'gear.py' raised RuntimeError: no licence"),
         ("taken.py:task", "as one of moqd's is; give it another name"),
     ],
 )
@@ -142,6 +153,30 @@ def test_mistakes_are_one_sentence(here, spec, text):
     (here / "taken.py").write_text(GEAR.replace('name="gear"', 'name="hopper-2"'))
     with pytest.raises(InputError, match=text):
         load_own(spec)
+
+
+def test_a_task_that_gives_nothing_is_mended_and_started_again(here, capsys):
+    (here / "gear.py").write_text(GEAR.replace("return [module", "return [1.0, module"))
+    assert main([*TRAIN, "--task", "gear.py:task"]) == 2
+    assert "returned" in said(capsys)
+    forget_tasks()
+    (here / "gear.py").write_text(
+        GEAR.replace("], [size]", "], [size + 1000], [1.0]").replace(
+            "feature_names", 'constraint_names=["c"],\n    feature_names'
+        )
+    )
+    assert main([*TRAIN, "--task", "gear.py:task"]) == 0
+    assert "none of 48 evaluations kept to all constraints" in said(capsys)
+    forget_tasks()
+    (here / "gear.py").write_text(GEAR.replace("], [size]", "], [size + 1000]"))
+    assert main([*TRAIN[:-1], "other", "--task", "gear.py:task"]) == 0
+    assert "solutions are outside of the bounds of 'size'" in said(capsys)
+    assert main(["resume", "other", "--task", "gear.py:task", "arm-2"]) == 2
+    forget_tasks()
+    (here / "gear.py").write_text(GEAR.replace('name="gear"', 'name="cog"'))
+    capsys.readouterr()
+    assert main(["resume", "other", "--task", "gear.py:task", "--iterations", "9"]) == 2
+    assert "is of the task 'gear', but --task gives 'cog'" in said(capsys)
 
 
 def test_accepting_changes_needs_a_task(here, capsys):

@@ -112,6 +112,10 @@ def test_any_pytree_may_be_a_solution():
         (lambda: space_of({"not a name": (0, 1)}), "names that Python"),
         (lambda: space_of({"a": (0, 1)}, ["b"]), "has names already"),
         (lambda: space_of({}), "bounds is empty"),
+        (
+            lambda: FunctionTask(lambda a, c: None, name="t", bounds={"a": (0.0, 1.0), "b": (0.0, 1.0)}, **NAMES),
+            r"takes \(a, c\), but is called with a, b by name",
+        ),
         (lambda: space_of(BOUNDS).genotype({"length": 3.0}), "give length, teeth, material"),
         (lambda: space_of(BOUNDS).genotype([3.0, 9, "oak"]), "teeth is 9; give a whole number from -1 to 3"),
         (lambda: space_of(BOUNDS).genotype([3.0, 1, "tin"]), "material is 'tin'; give one of 'steel'"),

@@ -95,6 +95,8 @@ def stored_study(folder: Path) -> Study:
         consistent = grid == set(product(tasks, algorithms, study.seeds)) and len(grid) == len(runs)
         if not runs or not consistent or study.reference not in algorithms:
             raise ValueError("its runs are not those of its tasks and algorithms")
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{str(path)!r} is damaged ({error}).") from error
     return study
@@ -103,8 +105,10 @@ def stored_study(folder: Path) -> Study:
 def _stored_run(run: Mapping[str, Any]) -> PlannedRun:
     """Of tasks and algorithms that there are: its folder is named after them."""
     settings = run["settings"]
-    if not isinstance(settings, dict) or settings["task"]["name"] != run["task"] or run["task"] not in TASKS:
-        raise ValueError(f"unknown task {run['task']!r}; if it is one of your own, add --task FILE.py:NAME")
+    if not isinstance(settings, dict) or settings["task"]["name"] != run["task"]:
+        raise ValueError(f"unknown task {run['task']!r}")
+    if run["task"] not in TASKS:
+        raise unknown_name("task", run["task"], TASKS)
     options = dict(settings["algorithm"])
     name = options.pop("name")
     if name not in ALGORITHMS:

@@ -18,7 +18,8 @@ def solutions_csv(run: Run) -> str:
     solutions, task = run.solutions(), run.task
     objectives = list(task.objective_names)
     space = task.space if isinstance(task, FunctionTask) else None
-    names = () if space is None else space.names
+    taken = {*task.feature_names, *objectives}
+    names = [f"parameter {name}" if name in taken else name for name in (() if space is None else space.names)]
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["cell", *task.feature_names, *objectives, *(f"preference {name}" for name in objectives), *names])

@@ -6,6 +6,7 @@ with its parameters and what happened.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from moqd.errors import InputError, MissingFileError, StorageError
-from moqd.files import own_folder, read_text, write_text
+from moqd.experiment.store import Run
+from moqd.files import own_folder, read_text, remove_folder, write_text
 from moqd.tasks.function import FunctionTask, Measured, Outcome
 from moqd.tasks.pool import Failure
 
@@ -35,6 +37,12 @@ class RunJournal:
         path = own_folder(self._folder / FOLDER) / f"{name or f'{iteration:08d}'}.jsonl"
         self._open = BatchJournal(path, self._folder / FAILURES, iteration, self._task)
         return self._open
+
+    def begin(self) -> None:
+        """A new run: what another has left there counts no more."""
+        if (self._folder / FOLDER).exists():
+            remove_folder(self._folder / FOLDER)
+        (self._folder / FAILURES).unlink(missing_ok=True)
 
     def rewind(self, iteration: int) -> None:
         """A run goes on from the end of this iteration: failures of later ones will be told again."""
@@ -106,6 +114,37 @@ class BatchJournal:
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
+
+
+def lost_evaluations(run: Run) -> list[str]:
+    """Sentences on what is not in the archive, or not where it should be."""
+    last = {name: column[-1] for name, column in run.metrics.items() if len(column)}
+    facts = []
+    if failed := int(last.get("failed_evaluations", 0)):
+        kinds = Counter(kind for line in _failures(run.path) if isinstance(kind := _object(line).get("kind"), str))
+        listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+        details = f" ({listed}: see {FAILURES})" if listed else ""
+        facts.append(f"{failed:,} evaluations failed{details} and are not in the archive")
+    if broken := int(last.get("infeasible_evaluations", 0)):
+        facts.append(f"{broken:,} evaluations broke a constraint and are not in the archive")
+    feature = run.solutions().features
+    for i, (name, (low, high)) in enumerate(zip(run.task.feature_names, run.task.feature_bounds, strict=True)):
+        extent = 1e-6 * (high - low)
+        outside = int(np.sum((feature[:, i] < low - extent) | (feature[:, i] > high + extent)))
+        if outside:
+            facts.append(
+                f"{outside:,} of {len(feature):,} solutions are outside of the bounds of {name!r} (it is from "
+                f"{feature[:, i].min():.4g} to {feature[:, i].max():.4g}, its bounds are {low:g} and {high:g}): they "
+                "are in the cells at the border"
+            )
+    return facts
+
+
+def _failures(folder: Path | None) -> list[str]:
+    try:
+        return [] if folder is None else read_text(folder / FAILURES, most=MOST_BYTES).splitlines()
+    except InputError:
+        return []
 
 
 def _entries(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -75,6 +75,14 @@ class Optimizer:
         self._control, self._seed, self._iterations = Control(), seed, iterations
         self._thread = threading.Thread(target=self._go, daemon=True, name="moqd-optimizer")
         self._thread.start()
+        try:
+            self._desk.wait_for_batch()  # so that what is wrong is said now
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Optimizer({self._algorithm.name} on {self._task.name} in {str(self._folder)!r})"
 
     @property
     def batch(self) -> int:
@@ -99,6 +107,8 @@ class Optimizer:
         for (kind, values), names in zip(parts.items(), expected, strict=True):
             if np.shape(values) != (len(names),):
                 raise InputError(f"{kind} is {values!r}; give {len(names)} numbers: {', '.join(names) or 'none'}.")
+            if not np.all(np.isfinite(np.asarray(values, float))):
+                raise InputError(f"{kind} is {values!r}, which is not finite; say fail if there is no result.")
         given = [np.asarray(values, float) for values, names in zip(parts.values(), expected, strict=True) if names]
         self._answer(candidate, Result(given[0] if len(given) == 1 else tuple(given)))
 
@@ -107,6 +117,8 @@ class Optimizer:
         self._answer(candidate, Result(failure=Failure("told", reason)))
 
     def _answer(self, candidate: Candidate, result: Result) -> None:
+        if not isinstance(candidate, Candidate):
+            raise InputError(f"candidate is {candidate!r}; give one that ask gave.")
         given = self._desk.wait_for_batch()
         place = given.places.get(candidate.row) if candidate.iteration == given.iteration else None
         if place is None or place not in given.open:
@@ -166,7 +178,7 @@ class Optimizer:
                     checkpoint_minutes=0,
                     control=self._control,
                 )
-            self._desk.end(InputError(f"the {self._iterations} iterations are done; make an Optimizer with more."))
+            self._desk.end(InputError("all of its iterations are done; make an Optimizer with more, in a new folder."))
         except (StoppedError, _ClosedError):
             self._desk.end(InputError("the optimizer is closed; make a new one, with the same folder."))
         except BaseException as error:

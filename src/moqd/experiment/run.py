@@ -19,10 +19,20 @@ import numpy as np
 from moqd.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from moqd.archive import Archive
 from moqd.devices import num_cores
-from moqd.errors import DivergenceError, InputError, MissingFileError, StoppedError, StorageError, to_resume
+from moqd.errors import (
+    DivergenceError,
+    EvaluationError,
+    InputError,
+    MissingFileError,
+    StoppedError,
+    StorageError,
+    to_resume,
+)
 from moqd.experiment.checkpoint import Checkpoint, clean_up, newest_checkpoint, oldest_iteration, write_checkpoint
 from moqd.experiment.compilation import use_cache
 from moqd.experiment.control import Control
+from moqd.experiment.journal import FAILURES
+from moqd.experiment.journal import FOLDER as JOURNAL
 from moqd.experiment.lock import FOLDER as LOCK
 from moqd.experiment.lock import RunLock
 from moqd.experiment.loop import Loop, Seeds
@@ -89,10 +99,11 @@ def run(
     snapshot_every: int | None = None,
     init_from: Run | Archive | str | os.PathLike[str] | None = None,
     control: Control | None = None,
+    **options: Any,
 ) -> Run:
     """Runs an algorithm on a task for a number of `iterations`, or of `evaluations` (rounded up to whole iterations).
 
-    The algorithm is one that `make_algorithm` made, or the name of one, which then has its default options. A first
+    The algorithm is one that `make_algorithm` made, or a name, of which `options` may be given: ga_batch=64. A first
     batch of random solutions comes on top of either, and before it the solutions of the archive `init_from`, if there
     is one. With `out`, the run is written to that folder, with a checkpoint every `checkpoint_minutes` (0: after every
     chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
@@ -100,9 +111,11 @@ def run(
     """
     use_cache()
     if isinstance(algorithm, str) and isinstance(task, Task):
-        algorithm = make_algorithm(algorithm, task)
+        algorithm, options = make_algorithm(algorithm, task, **options), {}
     if not isinstance(algorithm, Algorithm) or not isinstance(task, Task):
         raise InputError("run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).")
+    if options:
+        raise InputError(f"run knows no {', '.join(options)}; options of an algorithm are given to make_algorithm.")
     _whole_number("seed", seed, least=0, most=2**32 - 1)
     _whole_number("log_every", log_every, least=1)
     if snapshot_every is not None:
@@ -134,7 +147,12 @@ def run(
             write_archive(folder / SEEDS, start)
         write_json(folder / CONFIG, config)
         session.write_to(folder, lock)
-        return session.go(start)
+        try:
+            return session.go(start)
+        except (InputError, EvaluationError):
+            if not session.has_rows:  # nothing was found; so that it can be started again when it is mended
+                (folder / CONFIG).unlink(missing_ok=True)
+            raise
 
 
 def resume(
@@ -189,6 +207,10 @@ class _Session:
         """The iteration of the newest checkpoint."""
         self._begin = self._last_save = time.perf_counter()
 
+    @property
+    def has_rows(self) -> bool:
+        return bool(self._rows)
+
     def write_to(self, folder: Path, lock: RunLock) -> None:
         self._folder, self._lock = folder, lock
         self._loop.write_to(folder)
@@ -200,8 +222,10 @@ class _Session:
                 callback.on_start(self._config)
             self._loop.prepare()
             checkpoint = self._find_checkpoint() if resuming else None
-            if self._loop.journal is not None:
+            if self._loop.journal is not None and resuming:
                 self._loop.journal.rewind(-2 if checkpoint is None else checkpoint.facts["iteration"])
+            elif self._loop.journal is not None:
+                self._loop.journal.begin()
             if checkpoint is None:
                 self._start(start)
             else:
@@ -456,7 +480,7 @@ def _algorithm_of(config: Mapping[str, Any], folder: Path, task: Task, algorithm
     name = values.pop("name", None)
     if algorithm is not None:
         if {"name": algorithm.name, **json.loads(json.dumps(asdict(algorithm.config)))} != config["algorithm"]:
-            raise InputError(f"the run in {str(folder)!r} is of another algorithm than {algorithm.name!r} as given.")
+            raise InputError(_what_differs(folder, config["algorithm"], algorithm))
         return algorithm
     if name not in ALGORITHMS:
         raise InputError(
@@ -464,6 +488,15 @@ def _algorithm_of(config: Mapping[str, Any], folder: Path, task: Task, algorithm
             "resume(path, algorithm=...)."
         )
     return make_algorithm(name, task, **values)
+
+
+def _what_differs(folder: Path, recorded: Mapping[str, Any], algorithm: Algorithm) -> str:
+    here = {"name": algorithm.name, **json.loads(json.dumps(asdict(algorithm.config)))}
+    name = next(name for name in here | dict(recorded) if here.get(name) != recorded.get(name))
+    return (
+        f"the run in {str(folder)!r} is of an algorithm whose {name} is {recorded.get(name)!r}, but that of the one "
+        f"given is {here.get(name)!r}; give the algorithm that was run."
+    )
 
 
 def _identity(config: Mapping[str, Any]) -> str:
@@ -530,7 +563,9 @@ def _new_folder(folder: Path) -> Path:
 
 def _is_left_over(path: Path) -> bool:
     """Whether it is of a process that was killed before it had written its config."""
-    return path.name in (LOCK, SEEDS, OUTCOME, LOG) or (path.name.startswith(".") and path.name.endswith(".tmp"))
+    return path.name in (LOCK, SEEDS, OUTCOME, LOG, FAILURES, JOURNAL) or (
+        path.name.startswith(".") and path.name.endswith(".tmp")
+    )
 
 
 def _free(folder: Path) -> Path:

@@ -260,14 +260,28 @@ def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
     if task is None and isinstance(options, dict) and options["name"] in TASKS:
         return make_task(**options)
     task = OWN.get(there["name"]) if task is None else task
+    if task is None and OWN:
+        raise InputError(
+            f"the run in {str(folder)!r} is of the task {there['name']!r}, but --task gives "
+            f"{', '.join(map(repr, OWN))}; give the task that was run."
+        )
     if task is None:
         raise InputError(
             f"the run in {str(folder)!r} is of the task {there.get('name')!r}, which is not one of moqd's; add --task "
             "FILE.py:NAME, or in Python pass it as load_run(path, task=...) or resume(path, task=...)."
         )
     here = described(task)
-    for name in ("objectives", "features", "minimised", "feature_bounds", "bounds", "constraints"):
-        if here[name] != there.get(name, []):
+    for name in (
+        "name",
+        "objectives",
+        "features",
+        "minimised",
+        "feature_bounds",
+        "bounds",
+        "parameters",
+        "constraints",
+    ):
+        if here[name] != there.get(name, here[name]):
             raise InputError(
                 f"the run in {str(folder)!r} is of a task with {name.replace('_', ' ')} {there.get(name)}, but the "
                 f"task {task.name!r} has {here[name]}; give the task that was run."

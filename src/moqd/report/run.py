@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from moqd.algorithms import ALGORITHMS
 from moqd.errors import AGAIN, InputError, to_resume
+from moqd.experiment.journal import lost_evaluations
 from moqd.experiment.reevaluation import read_reevaluation, reevaluate
 from moqd.experiment.store import Run
 from moqd.files import own_folder, write_text
@@ -99,10 +100,7 @@ def _summary(run: Run) -> Iterable[Block]:
         f"wall time: {duration(last['seconds'])}",
         "hypervolume is exact" if last["hypervolume_exact"] else "hypervolume is an estimate: the fronts are too large",
     ]
-    if last["failed_evaluations"]:
-        facts.append(f"{last['failed_evaluations']:,.0f} evaluations failed and are not in the archive")
-    if last.get("infeasible_evaluations"):
-        facts.append(f"{last['infeasible_evaluations']:,.0f} evaluations broke a constraint and are not in the archive")
+    facts += lost_evaluations(run)
     if last["below_reference"]:
         facts.append(
             f"{last['below_reference']:,.0f} solutions are below the reference point in some objective: they add no "

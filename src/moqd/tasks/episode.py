@@ -83,7 +83,10 @@ class Episodes:
 
     def advance(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
         """A step: observation, the objectives' rewards, terminated, truncated, and info."""
-        obs, reward, terminated, truncated, info = self._env.step(self._native(action))
+        return self._step(self._native(action))
+
+    def _step(self, native: Any) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self._env.step(native)
         info = {"reward": reward, **info}
         rewards = reward if self._objectives is None else [objective(info) for objective in self._objectives]
         return self._flat(obs), np.array(rewards, np.float64), bool(terminated), bool(truncated), info
@@ -102,18 +105,20 @@ class Episodes:
     def _run(self, layers: Any, seed: int, record: str) -> dict[str, Any]:
         watched = [observe for _, observe in self._features.values()]
         obs = [self.start(seed)]
-        actions, rewards, infos = [], [], []
+        actions, natives, rewards, infos = [], [], [], []
         observed: list[list[Any]] = [[] for _ in watched]
         frames = [self._pose()] if record == "poses" else []
         terminated = False
         for step in range(self._episode_length):
             action = act(layers, obs[-1])
             _check_finite("action", action, step)
-            row, reward, terminated, truncated, info = self.advance(action)
+            native = self._native(action)
+            row, reward, terminated, truncated, info = self._step(native)
             _check_finite("observation", row, step)
             _check_finite("reward", reward, step)
             obs.append(row)
             actions.append(action)
+            natives.append(native)
             rewards.append(reward)
             infos.append(info)
             for seen, observe in zip(observed, watched, strict=True):
@@ -125,7 +130,7 @@ class Episodes:
         columns = np.stack(obs), np.stack(actions), np.stack(rewards)
         result: dict[str, Any] = {
             "return": columns[2].sum(axis=0),
-            "feature": self._measured(Trajectory(*columns, infos, ()), observed),
+            "feature": self._measured(Trajectory(columns[0], np.array(natives), columns[2], infos, ()), observed),
             "length": len(actions),
             "terminated": terminated,
         }

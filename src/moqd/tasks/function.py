@@ -1,5 +1,6 @@
 """Tasks from plain functions of parameters."""
 
+import inspect
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -103,6 +104,7 @@ class FunctionTask(Task):
             object.__setattr__(self, "parameter_names", space.names)
             bounds = dict(zip(space.names, space.bounds, strict=True)) if space.by_name else space.bounds
             object.__setattr__(self, "bounds", bounds)
+            self._check_arguments(space)
         object.__setattr__(self, "constraint_names", tuple(self.constraint_names))
         if self.resamples is not None and not is_count(self.resamples):
             raise InputError(f"resamples is {self.resamples!r}; give a whole number of at least 1, or None.")
@@ -113,6 +115,23 @@ class FunctionTask(Task):
                 f"evaluator is {self.evaluator!r}, which calls the function for one solution at a time; leave {how} "
                 'out, or pass evaluator="here".'
             )
+
+    def _check_arguments(self, space: Space) -> None:
+        """That the function takes the parameters by their names, as far as it says what it takes."""
+        if self.function is None or not space.by_name:
+            return
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):
+            return
+        named = dict.fromkeys((*space.names, *(("seed",) if self.noisy else ())))
+        try:
+            signature.bind(**named)
+        except TypeError as error:
+            raise InputError(
+                f"the function of task {self.name!r} takes {signature}, but is called with {', '.join(named)} by name "
+                f"({error}); give its arguments these names."
+            ) from error
 
     @cached_property
     def space(self) -> Space | None:
@@ -325,7 +344,8 @@ class FunctionTask(Task):
         lists = [part for part in lists if part != "[]"]
         expected = lists[0] if len(lists) == 1 else f"the {('pair', 'triple')[len(lists) - 2]} {', '.join(lists)}"
         per_row = " for each row, as matrices" if self.batched else ""
-        return f"the function of task {self.name!r} returned {what}; return {expected}{per_row}."
+        names = "" if self.constraint_names else " (constraints after these are named by constraint_names)"
+        return f"the function of task {self.name!r} returned {what}; return {expected}{per_row}{names}."
 
 
 def first_line(error: BaseException) -> str:

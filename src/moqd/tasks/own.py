@@ -76,7 +76,12 @@ def _found(path: Path, name: str) -> Task:
         known = ", ".join(sorted(key for key, value in vars(module).items() if isinstance(value, Task))) or "none"
         raise InputError(f"{str(path)!r} has no {name!r}; the tasks in it: {known}.")
     found = getattr(module, name)
-    task = found if isinstance(found, Task) else found() if callable(found) else None
+    try:
+        task = found if isinstance(found, Task) else found() if callable(found) else None
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{name!r} of {str(path)!r} raised {type(error).__name__}: {error}.") from error
     if not isinstance(task, Task):
         raise InputError(f"{name!r} in {str(path)!r} is no task and makes none; give a moqd.FunctionTask or the like.")
     return task
