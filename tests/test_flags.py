@@ -104,6 +104,8 @@ def train(line, **more):
         ("--reference-point 1 -2.5 arm", {"reference_point": (1.0, -2.5)}, {}),
         ("arm --reference_point=1 -inf --seed 2", {"reference_point": (1.0, -float("inf")), "seed": 2}, {}),
         ("arm --reference-point", {"reference_point": ()}, {}),
+        ("--reference-point 1 --seed 3 --reference-point=2 arm", {"reference_point": (1.0, 2.0), "seed": 3}, {}),
+        ("--reference-point 1 --reference-point None arm", {"reference_point": None}, {}),
         ("arm --num_cells 8 --rate 1e-3", {}, {"num_cells": 8, "rate": 1e-3}),
         ("arm --hidden-sizes 8 9 --seed 1", {"seed": 1}, {"hidden_sizes": [8, 9]}),
         ("--window 3 4 arm", {}, {"window": (3, 4)}),

@@ -264,7 +264,10 @@ def _gathered(arguments: Sequence[str], given: Sequence[_Given]) -> list[str]:
     if len(set(names)) == len(names) or "--" in arguments:
         return list(arguments)
     kept = [one for one in given if one not in several]
-    gathered = {name: [value for one in several if one.argument.name == name for value in one.values] for name in names}
+    gathered: dict[str, list[str]] = {}
+    for one in several:
+        before = [] if "None" in one.values else gathered.get(one.argument.name, [])
+        gathered[one.argument.name] = [value for value in before if value != "None"] + one.values
     positional = [value for one in kept if one.argument.positional for value in one.values]
     others = [word for one in kept if not one.argument.positional for word in one.words]
     return [*positional, *others, *(word for name, values in gathered.items() for word in (name, *values))]

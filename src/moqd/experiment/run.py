@@ -6,7 +6,8 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -99,6 +100,7 @@ def run(
     snapshot_every: int | None = None,
     init_from: Run | Archive | str | os.PathLike[str] | None = None,
     control: Control | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> Run:
     """Runs an algorithm on a task for a number of `iterations`, or of `evaluations` (rounded up to whole iterations).
@@ -107,7 +109,7 @@ def run(
     batch of random solutions comes on top of either, and before it the solutions of the archive `init_from`, if there
     is one. With `out`, the run is written to that folder, with a checkpoint every `checkpoint_minutes` (0: after every
     chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
-    `snapshot_every` iterations. `control` stops it from another thread.
+    `snapshot_every` iterations. `control` stops it from another thread. `progress` shows how it goes.
     """
     use_cache()
     if isinstance(algorithm, str) and isinstance(task, Task):
@@ -137,10 +139,26 @@ def run(
         "batch": loop.batch,
         **_surroundings(),
     }
-    session = _Session(loop, task, config, callbacks, control)
-    if out is None:
-        return session.go(start)
-    folder = _new_folder(Path(out))
+    with _shown(progress) as display:
+        session = _Session(loop, task, config, [*display, *callbacks], control)
+        return session.go(start) if out is None else _go_in(_new_folder(Path(out)), session, config, start)
+
+
+@contextmanager
+def _shown(progress: bool) -> Iterator[list[Callback]]:
+    """What shows a run on the screen, if that is wanted."""
+    if not progress:
+        yield []
+        return
+    from rich.console import Console
+
+    from moqd.experiment.display import Display  # which is made of callbacks
+
+    with Display(Console()) as display:
+        yield [display]
+
+
+def _go_in(folder: Path, session: "_Session", config: Mapping[str, Any], start: Archive | None) -> Run:
     with RunLock(folder) as lock:
         _new_folder(folder)  # still: another process may have been faster
         if start is not None:
