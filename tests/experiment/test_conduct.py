@@ -105,8 +105,8 @@ def meanwhile(act):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A study of 6 runs, made on this machine without any fault, by two workers of one core."""
-    root, study, seen = tmp_path_factory.mktemp("studies"), study_of(range(3)), Seen()
+    """A study of 12 runs, made on this machine without any fault, by two workers of one core."""
+    root, study, seen = tmp_path_factory.mktemp("studies"), study_of(range(6)), Seen()
     write_study(root, study)
     assert conduct(study, root, LocalWorkers(2), OFTEN, seen)
     assert set(seen.endings.values()) == {Ending.DONE}
@@ -115,10 +115,10 @@ def whole(tmp_path_factory):
 
 def test_all_runs_are_done_and_are_not_done_again(whole):
     root, study = whole
-    assert counts_of(standings_of(root, study)) == {"done": 6, "running": 0, "stopped": 0, "failed": 0, "waiting": 0}
+    assert counts_of(standings_of(root, study)) == {"done": 12, "running": 0, "stopped": 0, "failed": 0, "waiting": 0}
     before, seen = archives_of(root, study), Seen()
-    assert len(set(before.values())) == 6, "other seeds and algorithms, other archives"
-    assert conduct(study_of(range(2), name="another"), root, LocalWorkers(2), OFTEN, seen)
+    assert len(set(before.values())) == 12, "other seeds and algorithms, other archives"
+    assert conduct(study_of(range(4), name="another"), root, LocalWorkers(2), OFTEN, seen)
     assert seen.started == [], "a study takes the runs of others"
     assert archives_of(root, study) == before
 
@@ -126,7 +126,7 @@ def test_all_runs_are_done_and_are_not_done_again(whole):
 def test_results_are_read_without_genotypes(whole):
     root, study = whole
     results = results_of(root, study)
-    assert len(results.results) == 6
+    assert len(results.results) == 12
     assert results.unfinished == ()
     assert set(results.tasks) == {"arm-2"}
     for result, run in zip(results.results, study.runs, strict=True):
@@ -145,7 +145,7 @@ def test_a_cluster_that_loses_a_node_gives_the_same_bits(whole, tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     killed = next(run for run in study.runs if run.key == done.stdout.split()[-1])
-    assert counts_of(standings_of(tmp_path, study))["done"] == 6
+    assert counts_of(standings_of(tmp_path, study))["done"] == 12
     assert archives_of(tmp_path, study) == archives_of(local, study)
     for run in study.runs:
         assert rows_of(tmp_path, run) == rows_of(local, run)
@@ -157,7 +157,7 @@ def on_a_cluster(root):
     import ray
     from ray.cluster_utils import Cluster
 
-    study = study_of(range(3))
+    study = study_of(range(6))
     folder = write_study(root, study)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
@@ -168,7 +168,7 @@ def on_a_cluster(root):
         """Once some other runs are done."""
         standings = standings_of(root, study)
         begun = [one.run for one in standings if one.state == "running" and one.iteration in EARLY]
-        if not begun or sum(one.state == "done" for one in standings) < 2:
+        if not begun or sum(one.state == "done" for one in standings) < 4:
             return False
         worker = parent_of(process_of(root, begun[0]))
         cluster.remove_node(raylets[parent_of(worker)], allow_graceful=False)

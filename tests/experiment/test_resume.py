@@ -170,7 +170,9 @@ def test_what_resume_needs_is_asked_for(tmp_path):
         moqd.resume(tmp_path / "run")
     with pytest.raises(moqd.InputError, match="of the algorithm 'my own', which is not one of moqd's; pass it"):
         moqd.resume(tmp_path / "run", task=task)
-    with pytest.raises(moqd.InputError, match="is of another algorithm than 'mome' as given"):
+    with pytest.raises(
+        moqd.InputError, match="is of an algorithm whose name is 'my own', but that of the one given is 'mome'"
+    ):
         moqd.resume(tmp_path / "run", task=task, algorithm=small(task))
     assert len(moqd.resume(tmp_path / "run", task=task, algorithm=algorithm, iterations=4).metrics["iteration"]) == 3
 
@@ -230,11 +232,15 @@ def test_export_is_a_table_of_solutions(tmp_path, capsys):
     assert main(["export", str(tmp_path / "run"), "--csv"]) == 0
     with (tmp_path / "run" / "solutions.csv").open(newline="") as file:
         header, *table = list(csv.reader(file))
-    assert header == ["cell", "hand x", "hand y", "bending", "torque", "preference bending", "preference torque"]
+    assert header[:7] == ["cell", "hand x", "hand y", "bending", "torque", "preference bending", "preference torque"]
+    assert header[7:] == list(task.parameter_names)
     solutions = run.solutions()
     assert np.array_equal(np.array([row[0] for row in table], int), solutions.cell)
-    values = np.array([row[1:] for row in table], np.float32)
+    values = np.array([row[1:7] for row in table], np.float32)
     assert np.array_equal(values, np.hstack([solutions.features, solutions.objectives, solutions.preference]))
+    np.testing.assert_array_equal(
+        np.array([row[7:] for row in table], float), np.stack([task.parameters(row) for row in solutions.genotype])
+    )
     assert (solutions.objectives > 0).all()  # in the user's direction: both are minimised
     assert main(["export", str(tmp_path / "run"), "--csv", "--out", str(tmp_path / "x.csv")]) == 0
     assert (tmp_path / "x.csv").read_bytes() == (tmp_path / "run" / "solutions.csv").read_bytes()

@@ -1,5 +1,6 @@
 import csv
 import json
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -142,8 +143,12 @@ def test_a_run_is_written_and_loaded(tmp_path):
 def test_own_tasks_are_loaded_with_the_task(tmp_path):
     task = bowl()
     run = moqd.run(small(task), task, iterations=2, out=tmp_path / "run")
+    seen = moqd.load_run(tmp_path / "run")
+    assert moqd.pick(seen).parameters == moqd.pick(run).parameters, "to look at it, the task is not needed"
+    with pytest.raises(moqd.InputError, match="has no function"):
+        seen.task.evaluate(jax.random.key(0), run.solutions().genotype)
     with pytest.raises(moqd.InputError, match="of the task 'bowl', which is not one of moqd's; pass it as"):
-        moqd.load_run(tmp_path / "run")
+        moqd.resume(tmp_path / "run")
     loaded = moqd.load_run(tmp_path / "run", task=task)
     assert np.array_equal(run.archive.fitness, loaded.archive.fitness)
     assert repr(loaded).startswith("Run(mome on bowl in ")
@@ -153,6 +158,10 @@ def test_own_tasks_are_loaded_with_the_task(tmp_path):
         moqd.load_run(tmp_path / "run", task=moqd.make_task("arm-2"))
     with pytest.raises(moqd.InputError, match="is of a task with bounds"):
         moqd.load_run(tmp_path / "run", task=bowl(bounds=[(0.0, 2.0)] * 3))
+    with pytest.raises(moqd.InputError, match="is of a task with parameters"):
+        moqd.load_run(tmp_path / "run", task=replace(bowl(), parameter_names=["c", "b", "a"]))
+    with pytest.raises(moqd.InputError, match="is of a task with name bowl, but the task 'bowl 2' has bowl 2"):
+        moqd.load_run(tmp_path / "run", task=replace(bowl(), name="bowl 2"))
 
 
 def test_solutions_are_a_table_in_the_users_units():

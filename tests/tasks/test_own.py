@@ -101,7 +101,7 @@ def test_a_run_of_a_task_from_a_file(here, capsys):
     assert main(["report", "run"]) == 0
     capsys.readouterr()
     assert main(["resume", "run", "--iterations", "3"]) == 2
-    assert "add --task FILE.py:NAME" in said(capsys)
+    assert "on the command line with --task FILE.py:NAME" in said(capsys)
     assert main(["resume", "run", "--iterations", "3", "--task=gear.py:make"]) == 0
     forget_tasks()
 

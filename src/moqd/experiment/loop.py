@@ -228,7 +228,9 @@ class Loop:
             return task.evaluate if isinstance(task, FunctionTask) else evaluate
         return compiled(evaluate, fused=task.fused) if task.uses_devices else jax.jit(evaluate)
 
-    def _evaluate(self, key: Key, genotype: Genotype, iteration: Int[Array, ""] | int, name: str = "") -> Evaluation:
+    def _evaluate(
+        self, key: Key, genotype: Genotype, iteration: Int[Array, ""] | int = 0, name: str = ""
+    ) -> Evaluation:
         if self._journal is not None:
             return self._program(key, genotype, self._journal.batch(int(iteration), name))
         if not self._task.uses_devices:

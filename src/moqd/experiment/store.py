@@ -253,6 +253,10 @@ CHECKS: dict[str, Check] = {
 """What config.json must hold for a run to be read or continued."""
 
 
+COMPARED = (*("objectives", "features", "minimised", "feature_bounds", "bounds", "parameters", "constraints", "name"),)
+"""What a task that is given must have in common with that of the run."""
+
+
 def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
     """The task of a run: made again, or the user's own, if it fits."""
     there = config["task"]
@@ -267,20 +271,11 @@ def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
         )
     if task is None:
         raise InputError(
-            f"the run in {str(folder)!r} is of the task {there.get('name')!r}, which is not one of moqd's; add --task "
-            "FILE.py:NAME, or in Python pass it as load_run(path, task=...) or resume(path, task=...)."
+            f"the run in {str(folder)!r} is of the task {there.get('name')!r}, which is not one of moqd's; pass it "
+            "as load_run(path, task=...) or resume(path, task=...), or on the command line with --task FILE.py:NAME."
         )
     here = described(task)
-    for name in (
-        "name",
-        "objectives",
-        "features",
-        "minimised",
-        "feature_bounds",
-        "bounds",
-        "parameters",
-        "constraints",
-    ):
+    for name in COMPARED:
         if here[name] != there.get(name, here[name]):
             raise InputError(
                 f"the run in {str(folder)!r} is of a task with {name.replace('_', ' ')} {there.get(name)}, but the "
