@@ -48,8 +48,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, of: str = "") ->
     known = sorted(known)
     near = get_close_matches(str(name), known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
-    if kind == "task":
-        hint += " One of your own is named by --task FILE.py:NAME."
     return InputError(f"unknown {kind} {name!r}{' of ' if of else ''}{of}; {hint}")
 
 

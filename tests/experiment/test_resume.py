@@ -288,7 +288,7 @@ def start(arguments, folder, **options):
 ENDLESS = ["train", "arm-2", "--iterations", "10000000", "--ga-batch", "16", "--num-cells", "8", "--devices", "1"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_signal_stops_a_run_and_saves_it(number, tmp_path):
     folder = tmp_path / "run"
     process, _ = start([*ENDLESS, "--out", str(folder)], folder)

@@ -107,8 +107,10 @@ def _stored_run(run: Mapping[str, Any]) -> PlannedRun:
     settings = run["settings"]
     if not isinstance(settings, dict) or settings["task"]["name"] != run["task"]:
         raise ValueError(f"unknown task {run['task']!r}")
+    if run["task"] not in TASKS and "fingerprint" in settings["task"]:
+        raise InputError(f"the study is of the task {run['task']!r} of your own; add --task FILE.py:NAME.")
     if run["task"] not in TASKS:
-        raise unknown_name("task", run["task"], TASKS)
+        raise ValueError(f"unknown task {run['task']!r}")
     options = dict(settings["algorithm"])
     name = options.pop("name")
     if name not in ALGORITHMS:

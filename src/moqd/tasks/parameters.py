@@ -147,8 +147,6 @@ def space_of(bounds: Mapping[str, Bound] | Sequence[Bound], names: Sequence[str]
         raise InputError("bounds is empty; give (lowest, highest) for each parameter.")
     labels = tuple(bounds) if isinstance(bounds, Mapping) else tuple(f"bounds[{i}]" for i in range(len(entries)))
     for label, entry in zip(labels, entries, strict=True):
-        if isinstance(entry, (list, tuple)) and entry and all(isinstance(option, str) for option in entry):
-            raise InputError(f"{label} is {entry}; for a choice give moqd.Categorical{tuple(entry)}.")
         if not _is_discrete(entry):
             check_pair(label, entry)
     if by_name and tuple(names) not in ((), labels):
