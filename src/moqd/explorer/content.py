@@ -103,7 +103,9 @@ def _parameters(task: Task, solutions: Solutions) -> dict[str, Any] | None:
         return None
     options = [list(map(str, getattr(bound, "options", ()))) for bound in task.space.bounds]
     values = task.space.vector(np.asarray(solutions.genotype))
-    return {"names": list(task.space.names), "values": array(values, "float64"), "options": options}
+    taken = {*task.objective_names, *task.feature_names}
+    names = [f"{name} (parameter)" if name in taken else name for name in task.space.names]
+    return {"names": names, "values": array(values, "float64"), "options": options}
 
 
 def _polygons(centroid: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> list[dict[str, str]]:
