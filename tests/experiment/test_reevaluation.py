@@ -57,7 +57,7 @@ def run_of(task, folder):
 def test_luck_does_not_survive_and_merit_does(tmp_path):
     lucky = run_of(moqd.FunctionTask(on_host, noisy=True, **NAMES), tmp_path / "lucky")
     merit = run_of(moqd.FunctionTask(fixed, **NAMES), tmp_path / "merit")
-    again = moqd.reevaluate(lucky, resamples=200)
+    again = moqd.reevaluate(lucky, resamples=100)
     assert again.survival < 0.95, "what noise had added is gone"
     # What is left is what the solutions are worth: hardly more than without any noise.
     worth = moqd.reevaluate(merit)
