@@ -50,9 +50,7 @@ class RunJournal:
             lines = read_text(self._folder / FAILURES, most=MOST_BYTES).splitlines()
         except MissingFileError:
             return
-        kept = [
-            line for line in lines if (number := _object(line).get("iteration")) is not None and number <= iteration
-        ]
+        kept = [line for line in lines if isinstance(at := _object(line).get("iteration"), int) and at <= iteration]
         write_text(self._folder / FAILURES, "".join(f"{line}\n" for line in kept))
 
     def forget(self, iteration: int) -> None:

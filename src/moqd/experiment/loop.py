@@ -183,11 +183,11 @@ class Loop:
             self.carry, self.metrics = self._fused(self._root, *bounds, self.carry)
             self.iteration = stop
         else:
-            failed = int(self.carry.progress.failed)
+            before = None if self._task.traceable else int(self.carry.progress.failed)  # only a host task waits for it
             self.carry, self.metrics = self._step(self._root, jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
-            if not self._task.traceable:
-                every = int(self.carry.progress.failed) - failed == self.batch
+            if before is not None:
+                every = int(self.carry.progress.failed) - before == self.batch
                 self._all_failed = self._all_failed + 1 if every else 0
 
     def _tell_seeds(self, seeds: Seeds) -> None:

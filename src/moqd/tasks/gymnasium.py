@@ -200,14 +200,7 @@ class RobotTask(GymnasiumTask):
 
     def replay(self, genotype: MLP) -> Replay:
         """The episode of one policy from the initial state of the task's seed."""
-        expected = jax.eval_shape(lambda: jax.tree.map(lambda leaf: leaf[0], self.init_genotype(jax.random.key(0), 1)))
-        if jax.tree.map(jnp.shape, genotype) != jax.tree.map(lambda leaf: leaf.shape, expected):
-            raise InputError(
-                f"the genotype does not fit the policies of task {self.name!r}, whose layers have shapes "
-                f"{[layer.kernel.shape for layer in expected]}; give one policy, not a batch."
-            )
-        (only,) = self.replays(jax.tree.map(lambda leaf: np.asarray(leaf)[None], genotype))
-        return only
+        return self.replay_one(genotype)
 
     def replays(self, genotype: MLP) -> Iterator[Replay]:
         for result in self._results(genotype, np.full(genotype[0].bias.shape[0], self.seed), "poses"):

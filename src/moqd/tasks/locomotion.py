@@ -230,14 +230,7 @@ class LocomotionTask(CompiledPolicyTask):
 
     def replay(self, genotype: MLP) -> Replay:
         """The episode of one policy from the fixed initial state."""
-        expected = jax.eval_shape(lambda: jax.tree.map(lambda leaf: leaf[0], self.init_genotype(jax.random.key(0), 1)))
-        if jax.tree.map(jnp.shape, genotype) != jax.tree.map(lambda leaf: leaf.shape, expected):
-            raise InputError(
-                f"the genotype does not fit the policies of task {self.name!r}, whose layers have shapes "
-                f"{[layer.kernel.shape for layer in expected]}; give one policy, not a batch."
-            )
-        (only,) = self.replays(jax.tree.map(lambda leaf: np.asarray(leaf)[None], genotype))
-        return only
+        return self.replay_one(genotype)
 
     def replays(self, genotype: MLP) -> Iterator[Replay]:
         """Of a batch of policies, as smallest batches of it, so that they move as when they are evaluated."""
