@@ -12,6 +12,7 @@ import pytest
 
 import moqd
 from moqd.archive import add, empty_archive
+from moqd.experiment.journal import RunJournal
 from moqd.types import Offspring
 
 NAMES = {
@@ -99,6 +100,33 @@ def test_a_thousand_evaluations_of_which_a_tenth_fails_in_every_way(tmp_path):
     np.testing.assert_array_equal(valid, made.valid)
     for name in ("genotype", "fitness", "feature"):
         np.testing.assert_array_equal(np.asarray(getattr(run.archive, name))[valid], getattr(made, name)[valid])
+
+
+@pytest.mark.parametrize("evaluator", ["here", "processes"])
+def test_what_fails_now_and_then_is_tried_again(evaluator, tmp_path):
+    """In whichever way: a third of the solutions raises, a third gives NaN, twice each; and one always."""
+
+    def now_and_then(a, b):
+        tries = tmp_path / f"{evaluator} {a}"
+        tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
+        if b > 0.9 or (len(tries.read_text()) < 3 and b > -0.3):
+            return ([float("nan"), 1.0], [b]) if b > 0.3 else 1 / 0
+        return [a - b**2, a**2], [b]
+
+    task = moqd.FunctionTask(now_and_then, evaluator=evaluator, retries=2, **NAMES)
+    journal, key = RunJournal(tmp_path, task), jax.random.key(0)
+    evaluation = task.evaluate(key, task.init_genotype(key, POPULATION), journal.batch(0))
+    journal.close()
+    entries = lines_of(tmp_path / "journal" / "00000000.jsonl")
+    assert len(entries) == POPULATION
+    for entry in entries:
+        b = entry["parameters"]["b"]
+        assert entry["attempts"] == (3 if b > -0.3 else 1)
+        assert ("failure" in entry) == (b > 0.9)
+    failures = lines_of(tmp_path / "failures.jsonl")
+    assert len(failures) == sum("failure" in entry for entry in entries) == np.sum(~evaluation.valid) > 0
+    with pytest.raises(moqd.InputError, match="retries is -1"):
+        moqd.FunctionTask(now_and_then, retries=-1, **NAMES)
 
 
 def interrupted(calls, at):

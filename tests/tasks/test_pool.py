@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from moqd import InputError
-from moqd.tasks.pool import HerePool, ProcessPool, make_pool
+from moqd.tasks.pool import ProcessPool, make_pool
 
 FACTOR = 3
 
@@ -68,22 +68,6 @@ def test_processes_are_new_ones_without_jax_and_are_kept():
         os.kill(process, 0)
 
 
-def test_what_fails_now_and_then_is_tried_again(tmp_path):
-    def now_and_then(name):
-        tries = tmp_path / name
-        tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
-        if len(tries.read_text()) < 3:
-            raise RuntimeError("not yet")
-        return "at last"
-
-    for pool in (ProcessPool(now_and_then, workers=1, retries=2), HerePool(now_and_then, retries=2)):
-        (one,) = results(pool, [((type(pool).__name__,), {})])
-        assert (one.value, one.attempts) == ("at last", 3)
-        pool.close()
-    (one,) = results(HerePool(now_and_then, retries=1), [(("again",), {})])
-    assert (one.value, one.attempts, one.failure.kind) == (None, 2, "raised")
-
-
 def test_a_batch_that_is_left_leaves_no_process():
     pool = ProcessPool(lambda seconds: (time.sleep(seconds), os.getpid())[1], workers=2)
     running = pool.calls(calls(0.0, 30.0, 30.0))
@@ -131,7 +115,6 @@ def test_ray_does_the_same():
         ({"evaluator": "threads"}, "unknown evaluator"),
         ({"evaluator": "processes", "workers": 0}, "workers is 0"),
         ({"evaluator": "processes", "timeout": -1}, "timeout is -1"),
-        ({"evaluator": "processes", "retries": -1}, "retries is -1"),
         ({"evaluator": "here", "timeout": 3}, 'pass evaluator="processes"'),
     ],
 )

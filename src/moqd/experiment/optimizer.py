@@ -68,7 +68,9 @@ class Optimizer:
             raise InputError(f"{', '.join(options)}: the algorithm is made already; give options to make_algorithm.")
         self._desk = _Desk()
         given = {one.name: getattr(task, one.name) for one in fields(FunctionTask) if one.init}
-        self._task = _ByHand(desk=self._desk, **given | {"evaluator": "here", "workers": None, "timeout": None})
+        self._task = _ByHand(
+            desk=self._desk, **given | {"evaluator": "here", "workers": None, "timeout": None, "retries": 0}
+        )
         self._algorithm = make_algorithm(algorithm, self._task, **options) if isinstance(algorithm, str) else algorithm
         self._temporary = tempfile.TemporaryDirectory(prefix="moqd-") if out is None else None
         self._folder = Path(self._temporary.name) / "run" if self._temporary is not None else Path(str(out))

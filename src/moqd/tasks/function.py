@@ -87,7 +87,7 @@ class FunctionTask(Task):
     timeout: float | None = field(default=None, kw_only=True)
     """Seconds that a call may take. If not given: as long as it likes."""
     retries: int = field(default=0, kw_only=True)
-    """How often a call that failed is tried again."""
+    """How often an evaluation that failed, in whichever way, is tried again, after all others of its batch."""
     draw: Callable[..., Rendering] | None = field(default=None, kw_only=True, repr=False)
     """What the explorer shows of a solution: called as `function` is, it gives SVG or HTML as text, or `Frames`."""
     failures: deque[str] = field(default_factory=lambda: deque(maxlen=8), init=False, repr=False)
@@ -108,7 +108,9 @@ class FunctionTask(Task):
         object.__setattr__(self, "constraint_names", tuple(self.constraint_names))
         if self.resamples is not None and not is_count(self.resamples):
             raise InputError(f"resamples is {self.resamples!r}; give a whole number of at least 1, or None.")
-        check_pool(self.evaluator, workers=self.workers, timeout=self.timeout, retries=self.retries)
+        check_pool(self.evaluator, workers=self.workers, timeout=self.timeout)
+        if not is_count(self.retries, 0):
+            raise InputError(f"retries is {self.retries!r}; give a whole number of at least 0.")
         if self.evaluator != "here" and (self.traceable or self.batched):
             how = "traceable" if self.traceable else "batched"
             raise InputError(
@@ -216,14 +218,20 @@ class FunctionTask(Task):
         rows = [jax.tree.map(lambda leaf, i=i: leaf[i], x) for i in range(number)]
         outcomes = self._known(rows, journal)
         missing = [i for i in range(number) if i not in outcomes]
-        calls = [self._arguments(rows[i], None if seeds is None else int(seeds[i])) for i in missing]
-        for index, result in self._calls(calls, missing, journal):
-            row = missing[index]
-            outcomes[row] = outcome = self._outcome(result)
-            if outcome.failure is not None:
-                self.failures.append(f"{outcome.failure.reason} at {self._told(rows[row])}")
-            if journal is not None:
-                journal.note(row, self._noted(rows[row]), outcome)
+        for attempt in range(1, self.retries + 2):
+            calls = [self._arguments(rows[i], None if seeds is None else int(seeds[i])) for i in missing]
+            again = []
+            for index, result in self._calls(calls, missing, journal):
+                row, outcome = missing[index], self._outcome(result, attempt)
+                if outcome.failure is not None and attempt <= self.retries:
+                    again.append(row)
+                    continue
+                outcomes[row] = outcome
+                if outcome.failure is not None:
+                    self.failures.append(f"{outcome.failure.reason} at {self._told(rows[row])}")
+                if journal is not None:
+                    journal.note(row, self._noted(rows[row]), outcome)
+            missing = sorted(again)
         columns = zip(*(self._columns(outcomes[i].measured) for i in range(number)), strict=True)
         return self._evaluation(Measured(*(np.stack(column) for column in columns)))
 
@@ -241,9 +249,7 @@ class FunctionTask(Task):
 
     @cached_property
     def _pool(self) -> Pool:
-        return make_pool(
-            self.evaluator, self._function(), workers=self.workers, timeout=self.timeout, retries=self.retries
-        )
+        return make_pool(self.evaluator, self._function(), workers=self.workers, timeout=self.timeout)
 
     def _function(self) -> Callable[..., Any]:
         if self.function is None:
@@ -273,13 +279,13 @@ class FunctionTask(Task):
             return ", ".join(f"{name} = {value!r}" for name, value in self.space.values(x).items())
         return f"x = {np.asarray(x).tolist()}"
 
-    def _outcome(self, result: Result) -> Outcome:
+    def _outcome(self, result: Result, attempts: int) -> Outcome:
         if result.failure is not None:
-            return Outcome(None, result.failure, result.attempts)
+            return Outcome(None, result.failure, attempts)
         measured = self._split(result.value, lambda value: np.asarray(value, float))
         if all(np.all(np.isfinite(part)) for part in measured):
-            return Outcome(measured, None, result.attempts)
-        return Outcome(None, Failure("not finite", f"it returned {result.value!r}"), result.attempts)
+            return Outcome(measured, None, attempts)
+        return Outcome(None, Failure("not finite", f"it returned {result.value!r}"), attempts)
 
     def _columns(self, measured: Measured | None) -> Measured:
         """NaN where an evaluation failed."""

@@ -62,7 +62,7 @@ def gymnasium_task(
     """
     _check_world(env_id, features, objectives, env_options)
     _check_numbers(episode_length, hidden_sizes, resamples, seed)
-    check_pool("processes", workers=workers, timeout=None, retries=0)
+    check_pool("processes", workers=workers, timeout=None)
     title = str(name or (env_id if isinstance(env_id, str) else getattr(env_id, "__name__", "environment")))
     options = dict(env_options or {})
     if isinstance(env_id, str) and episode_length is not None:

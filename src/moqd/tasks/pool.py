@@ -15,12 +15,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -28,6 +26,7 @@ import cloudpickle
 
 from moqd.devices import num_cores
 from moqd.errors import InputError, unknown_name
+from moqd.options import is_count
 from moqd.tasks import worker
 
 EVALUATORS = ("here", "processes", "ray")
@@ -49,7 +48,6 @@ class Result(NamedTuple):
 
     value: Any = None
     failure: Failure | None = None
-    attempts: int = 1
 
 
 @runtime_checkable
@@ -64,31 +62,22 @@ class Pool(Protocol):
 
 
 def make_pool(
-    evaluator: str,
-    function: Callable[..., Any],
-    *,
-    workers: int | None = None,
-    timeout: float | None = None,
-    retries: int = 0,
+    evaluator: str, function: Callable[..., Any], *, workers: int | None = None, timeout: float | None = None
 ) -> Pool:
     """The pool that `evaluator` names."""
-    check_pool(evaluator, workers=workers, timeout=timeout, retries=retries)
-    if evaluator == "processes":
-        return ProcessPool(function, workers, timeout, retries)
-    if evaluator == "ray":
-        return RayPool(function, workers, timeout, retries)
-    return HerePool(function, retries)
+    check_pool(evaluator, workers=workers, timeout=timeout)
+    if evaluator == "here":
+        return HerePool(function)
+    return (ProcessPool if evaluator == "processes" else RayPool)(function, workers, timeout)
 
 
-def check_pool(evaluator: str, *, workers: int | None, timeout: float | None, retries: int) -> None:
+def check_pool(evaluator: str, *, workers: int | None, timeout: float | None) -> None:
     if evaluator not in EVALUATORS:
         raise unknown_name("evaluator", evaluator, EVALUATORS)
-    if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+    if workers is not None and not is_count(workers):
         raise InputError(f"workers is {workers!r}; give a whole number of at least 1, or None for one per core.")
     if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
         raise InputError(f"timeout is {timeout!r}; give seconds, more than 0, or None for no limit.")
-    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
-        raise InputError(f"retries is {retries!r}; give a whole number of at least 0.")
     if evaluator == "here" and (timeout is not None or workers is not None):
         given = "timeout" if timeout is not None else "workers"
         raise InputError(f'{given} is given, but the function is called in this process; pass evaluator="processes".')
@@ -97,27 +86,15 @@ def check_pool(evaluator: str, *, workers: int | None, timeout: float | None, re
 class HerePool:
     """Calls in this process, one after the other."""
 
-    def __init__(self, function: Callable[..., Any], retries: int = 0) -> None:
-        self._function, self._retries = function, retries
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
 
     def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
         for index, given in enumerate(arguments):
-            yield index, repeated(partial(self._call, given), self._retries)
-
-    def _call(self, given: Call) -> Result:
-        return _result(*worker.answer(self._function, given))
+            yield index, _result(*worker.answer(self._function, given))
 
     def close(self) -> None:
         """There is nothing to end."""
-
-
-def repeated(call: Callable[[], Result], retries: int) -> Result:
-    """The first success of so many attempts, or the last failure."""
-    for attempt in range(1, retries + 2):
-        result = call()._replace(attempts=attempt)
-        if result.failure is None:
-            break
-    return result
 
 
 def _result(succeeded: bool, value: Any) -> Result:
@@ -128,15 +105,21 @@ def _result(succeeded: bool, value: Any) -> Result:
     return Result(failure=Failure("raised", f"it raised {name} ({first})", trace))
 
 
-class ProcessPool:
-    """Calls in processes of this machine."""
+@runtime_checkable
+class Worker(Protocol):
+    """Something that makes one call at a time; it is begun anew when it was lost or stopped."""
 
-    def __init__(
-        self, function: Callable[..., Any], workers: int | None = None, timeout: float | None = None, retries: int = 0
-    ) -> None:
-        self._workers = [_Worker(_packed(function), timeout) for _ in range(workers or num_cores())]
-        self._retries = retries
-        self._end = weakref.finalize(self, _stop_all, self._workers)
+    def call(self, arguments: Call) -> Result: ...
+
+    def stop(self) -> None: ...
+
+
+class WorkerPool:
+    """Calls by several workers, each from a thread of its own."""
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self._workers = workers
+        self._end = weakref.finalize(self, _stop_all, workers)
 
     def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
         waiting: queue.SimpleQueue[tuple[int, Call]] = queue.SimpleQueue()
@@ -144,20 +127,17 @@ class ProcessPool:
         for index, given in enumerate(arguments):
             waiting.put((index, given))
 
-        def serve(own: _Worker) -> None:
+        def serve(own: Worker) -> None:
             try:
                 while True:
                     index, given = waiting.get_nowait()
-                    finished.put((index, repeated(partial(own.call, given), self._retries)))
+                    finished.put((index, own.call(given)))
             except queue.Empty:
                 return
             except BaseException as error:
                 finished.put(error)
 
-        threads = [
-            threading.Thread(target=serve, args=(own,), daemon=True)
-            for own in self._workers[: min(len(self._workers), len(arguments))]
-        ]
+        threads = [threading.Thread(target=serve, args=(own,), daemon=True) for own in self._workers[: len(arguments)]]
         for thread in threads:
             thread.start()
         left = len(arguments)
@@ -180,6 +160,30 @@ class ProcessPool:
         self._end()
 
 
+class ProcessPool(WorkerPool):
+    """Calls in processes of this machine."""
+
+    def __init__(self, function: Callable[..., Any], workers: int | None = None, timeout: float | None = None) -> None:
+        packed = _packed(function)
+        super().__init__([_Process(packed, timeout) for _ in range(workers or num_cores())])
+
+
+class RayPool(WorkerPool):
+    """Calls by actors of a Ray cluster: that of an earlier `ray.init` or of RAY_ADDRESS, or one of this machine."""
+
+    def __init__(self, function: Callable[..., Any], workers: int | None = None, timeout: float | None = None) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise InputError("evaluator='ray' needs Ray; install it with: pip install 'moqd[ray]'") from error
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False, logging_level=logging.ERROR)
+        packed, number = ray.put(_packed(function)), workers or int(ray.cluster_resources().get("CPU", 1))
+        super().__init__([_Actor(ray, packed, timeout) for _ in range(max(1, number))])
+
+
 def _packed(function: Callable[..., Any]) -> bytes:
     try:
         return cloudpickle.dumps(function)
@@ -190,13 +194,17 @@ def _packed(function: Callable[..., Any]) -> bytes:
         ) from error
 
 
-def _stop_all(workers: Sequence["_Worker"]) -> None:
+def _stop_all(workers: Sequence[Worker]) -> None:
     for one in workers:
         one.stop()
 
 
-class _Worker:
-    """One process; started when it is first needed, and again after it was lost."""
+def _too_late(timeout: float | None) -> Result:
+    return Result(failure=Failure("timeout", f"it took more than the {timeout:g} s that it may take"))
+
+
+class _Process:
+    """A process of this machine."""
 
     def __init__(self, function: bytes, timeout: float | None) -> None:
         self._function, self._timeout = function, timeout
@@ -214,10 +222,9 @@ class _Worker:
             worker.send(process.stdin, cloudpickle.dumps(arguments))
             if not select.select([process.stdout], [], [], self._timeout)[0]:
                 self.stop()
-                limit = f"{self._timeout:g} s"
-                return Result(failure=Failure("timeout", f"it took more than the {limit} that it may take"))
+                return _too_late(self._timeout)
             message = worker.receive(process.stdout)
-        except (BrokenPipeError, OSError, ValueError):
+        except (OSError, ValueError):
             message = None
         if message is None:
             with suppress(subprocess.TimeoutExpired):
@@ -255,73 +262,45 @@ def _cause(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-class RayPool:
-    """Calls as tasks of a Ray cluster: that of an earlier `ray.init` or of RAY_ADDRESS, or one of this machine."""
+class _Actor:
+    """An actor of Ray. Between its calls it keeps nobody from the CPU, so that pools do not wait for one another."""
 
-    def __init__(
-        self, function: Callable[..., Any], workers: int | None = None, timeout: float | None = None, retries: int = 0
-    ) -> None:
+    def __init__(self, ray: Any, function: Any, timeout: float | None) -> None:
+        self._ray, self._function, self._timeout = ray, function, timeout
+        self._actor: Any = None
+
+    def call(self, arguments: Call) -> Result:
+        ray = self._ray
         try:
-            import ray
-        except ImportError as error:
-            raise InputError("evaluator='ray' needs Ray; install it with: pip install 'moqd[ray]'") from error
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False, logging_level=logging.ERROR)
-        self._ray, self._timeout, self._retries = ray, timeout, retries
-        self._slots = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._function = ray.put(_packed(function))
-        self._remote = ray.remote(max_retries=0, num_cpus=1)(_remote_answer)
+            if self._actor is None:
+                caller = ray.remote(max_restarts=0, scheduling_strategy="SPREAD")(_Caller)
+                self._actor = caller.remote(self._function)
+                ray.get(self._actor.load.remote())  # to find it a place and to load the function is not a call's time
+            answer = self._actor.call.remote(cloudpickle.dumps(arguments))
+            if not ray.wait([answer], timeout=self._timeout)[0]:
+                self.stop()
+                return _too_late(self._timeout)
+            return _result(*pickle.loads(ray.get(answer)))
+        except ray.exceptions.RayError as error:
+            self.stop()
+            return Result(failure=Failure("died", f"its process died ({type(error).__name__})", traceback.format_exc()))
 
-    def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
-        waiting = [(index, 1) for index in reversed(range(len(arguments)))]
-        running: dict[Any, tuple[int, int, float]] = {}
-        try:
-            while waiting or running:
-                while waiting and len(running) < self._slots:
-                    index, attempt = waiting.pop()
-                    task = self._remote.remote(self._function, cloudpickle.dumps(arguments[index]))
-                    running[task] = (index, attempt, time.monotonic())
-                done, _ = self._ray.wait(list(running), num_returns=1, timeout=self._patience(running))
-                late = [] if self._timeout is None else self._late(running, done)
-                for task in (*done, *late):
-                    index, attempt, _ = running.pop(task)
-                    result = self._get(task) if task in done else self._given_up(task)
-                    if result.failure is not None and attempt <= self._retries:
-                        waiting.append((index, attempt + 1))
-                    else:
-                        yield index, result._replace(attempts=attempt)
-        finally:
-            for task in running:
-                self._ray.cancel(task, force=True)
-
-    def _patience(self, running: dict[Any, tuple[int, int, float]]) -> float | None:
-        if self._timeout is None:
-            return None
-        return max(0.0, min(start for *_, start in running.values()) + self._timeout - time.monotonic())
-
-    def _late(self, running: dict[Any, tuple[int, int, float]], done: Sequence[Any]) -> list[Any]:
-        assert self._timeout is not None
-        now = time.monotonic()
-        return [task for task, (*_, start) in running.items() if task not in done and now - start >= self._timeout]
-
-    def _given_up(self, task: Any) -> Result:
-        self._ray.cancel(task, force=True)
-        return Result(failure=Failure("timeout", f"it took more than the {self._timeout:g} s that it may take"))
-
-    def _get(self, task: Any) -> Result:
-        try:
-            return _result(*pickle.loads(self._ray.get(task)))
-        except self._ray.exceptions.RayError as error:
-            reason = f"its process died ({type(error).__name__})"
-            return Result(failure=Failure("died", reason, traceback.format_exc()))
-
-    def close(self) -> None:
-        """The cluster stays."""
+    def stop(self) -> None:
+        actor, self._actor = self._actor, None
+        if actor is not None and self._ray.is_initialized():
+            self._ray.kill(actor)
 
 
-def _remote_answer(function: bytes, arguments: bytes) -> bytes:
-    from moqd.tasks import worker
+class _Caller:
+    """What an actor is."""
 
-    return cloudpickle.dumps(worker.answer(pickle.loads(function), pickle.loads(arguments)))
+    def __init__(self, function: bytes) -> None:
+        self._packed, self._function = function, None
+
+    def load(self) -> None:
+        self._loaded, self._function = worker.answer(pickle.loads, ((self._packed,), {}))
+
+    def call(self, arguments: bytes) -> bytes:
+        if not self._loaded:
+            return cloudpickle.dumps((False, self._function))
+        return cloudpickle.dumps(worker.answer(self._function, pickle.loads(arguments)))
