@@ -106,7 +106,7 @@ def test_own_algorithms_are_one_group():
         ({"seeds": []}, "has no seeds"),
         ({"seeds": [-1]}, "seed -1 is none; give whole numbers from 0 to 4294967295"),
         ({"seeds": [2**32]}, "seed 4294967296 is none"),
-        ({"seeds": [0, 0]}, "'mome' on 'arm-2' with seed 0 is the same run as 'mome' with seed 0"),
+        ({"seeds": [0, 0]}, "seed 0 is given twice"),
         ({"tasks": {"arm": {}}}, "unknown task 'arm'; did you mean 'arm-2'"),
         ({"tasks": {"arm-2": {"joints": 2}}}, "unknown option 'joints' of task 'arm-2'; did you mean 'num_joints'"),
         ({"algorithms": {"a": Variant("nsga3", {})}}, "unknown algorithm 'nsga3'"),

@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 
 from moqd.algorithms import ALGORITHMS
 from moqd.errors import InputError, MissingFileError
+from moqd.experiment.conduct import stored_study, write_study
 from moqd.experiment.document_lines import Lines
-from moqd.experiment.study import STUDIES, Study, Variant, make_study, named_study
+from moqd.experiment.study import STUDIES, Study, Variant, make_study, named_study, with_seeds
+from moqd.experiment.study_display import overview
 from moqd.experiment.study_file import KEYS, MOST_BYTES, read_study
 from moqd.tasks import TASKS
 
@@ -94,6 +96,24 @@ def problems_of(path):
 def test_a_correct_file_is_the_study_that_it_says(suffix, tmp_path):
     text = FULL if suffix == "toml" else json.dumps(tomllib.loads(FULL))
     assert read_study(written(tmp_path, text, f"x.{suffix}")) == make_study("gradient-steps", **FULL_STUDY)
+
+
+def test_a_task_may_have_seeds_of_its_own(tmp_path):
+    text = 'tasks = ["hopper-2", "ant-2"]\nalgorithms = ["mome", "nsga2"]\nseeds = 3\n[task.ant-2]\nseeds = [1, 9]\n'
+    study = read_study(written(tmp_path, text))
+    assert (study.seeds, study.seeds_of("hopper-2"), study.seeds_of("ant-2")) == ((0, 1, 2, 9), (0, 1, 2), (1, 9))
+    assert [(run.task, run.seed) for run in study.runs if run.algorithm == "mome"] == [
+        ("hopper-2", 0), ("hopper-2", 1), ("ant-2", 1), ("hopper-2", 2), ("ant-2", 9)
+    ]  # fmt: skip
+    assert overview(study) == "2 tasks x 2 algorithms x 2 to 3 seeds = 10 runs"
+    write_study(tmp_path, study)
+    assert stored_study(tmp_path / study.name) == study
+    same = with_seeds(study, [5])
+    assert [(run.task, run.algorithm, run.settings["seed"]) for run in same.runs] == [
+        (task, algorithm, 5) for task in study.tasks for algorithm in study.algorithms
+    ]
+    wrong = written(tmp_path, text.replace("[1, 9]", "0"), "wrong.toml")
+    assert problems_of(wrong) == [(5, "seeds is 0; give how many, from 1 to 10000, or a list.")]
 
 
 def test_what_is_left_out_is_as_in_make_study(tmp_path):

@@ -92,7 +92,9 @@ def stored_study(folder: Path) -> Study:
         tasks, algorithms = tuple(content["tasks"]), tuple(content["algorithms"])
         study = Study(folder.name, tasks, algorithms, tuple(content["seeds"]), content["reference"], runs)
         grid = {(run.task, run.algorithm, run.seed) for run in runs}
-        consistent = grid == set(product(tasks, algorithms, study.seeds)) and len(grid) == len(runs)
+        planned = {of for task in tasks for of in product([task], algorithms, study.seeds_of(task))}
+        used = {run.task for run in runs}, {run.seed for run in runs}
+        consistent = grid == planned and len(grid) == len(runs) and used == (set(tasks), set(study.seeds))
         if not runs or not consistent or study.reference not in algorithms:
             raise ValueError("its runs are not those of its tasks and algorithms")
     except InputError:

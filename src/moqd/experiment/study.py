@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import product
 from typing import Any
 
 from moqd.algorithms import ABLATIONS, ALGORITHMS
@@ -69,10 +70,15 @@ class Study:
     algorithms: tuple[str, ...]
     """Their labels, in the order of tables and figures."""
     seeds: tuple[int, ...]
+    """Of all tasks together; a task may have only some of them."""
     reference: str
     """The label of the algorithm that the others are compared with."""
     runs: tuple[PlannedRun, ...]
     """Seed by seed, so that a study that is stopped early has some of everything."""
+
+    def seeds_of(self, task: str) -> tuple[int, ...]:
+        found = {run.seed for run in self.runs if run.task == task}
+        return tuple(seed for seed in self.seeds if seed in found)
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
@@ -100,6 +106,7 @@ def make_study(
     tasks: Mapping[str, Mapping[str, Any]],
     algorithms: Mapping[str, Variant],
     seeds: Sequence[int],
+    seeds_of: Mapping[str, Sequence[int]] | None = None,
     preset: str | None = None,
     iterations: int | None = None,
     evaluations: int | None = None,
@@ -109,6 +116,7 @@ def make_study(
 ) -> Study:
     """The study of tasks (with their options) x algorithms (by label) x seeds; raises for the first mistake.
 
+    `seeds_of` has the tasks with other seeds than `seeds`.
     `log_every` is in iterations of MOME-P2C: with a preset, other algorithms log after as many evaluations.
     If neither `iterations` nor `evaluations` is given, the preset says; without a preset, the robots are run as `small`
     and other tasks with their defaults.
@@ -116,10 +124,12 @@ def make_study(
     for what, given in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
         if not given:
             raise InputError(f"study {name!r} has no {what}; give at least one.")
-    number = len(tasks) * len(algorithms) * len(seeds)
+    of_task = {task: unique("seed", (seeds_of or {}).get(task, seeds)) for task in tasks}
+    number = len(algorithms) * sum(map(len, of_task.values()))
     if number > MOST_RUNS:
         raise InputError(f"study {name!r} has {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
-    for seed in seeds:
+    every_seed = tuple(dict.fromkeys(seed for own in of_task.values() for seed in own))
+    for seed in every_seed:
         if not is_count(seed, 0) or seed > MOST_SEED:
             raise InputError(f"seed {seed!r} is none; give whole numbers from 0 to {MOST_SEED}.")
     if reference is not None and reference not in algorithms:
@@ -134,8 +144,9 @@ def make_study(
             raise InputError(f"{what} is {count!r}; give a whole number of at least 1.")
     runs = [
         _planned(task, options, label, variant, seed, preset, (iterations, evaluations), log_every, snapshot_every)
-        for seed in seeds
+        for seed in every_seed
         for task, options in tasks.items()
+        if seed in of_task[task]
         for label, variant in algorithms.items()
     ]
     seen: dict[str, PlannedRun] = {}
@@ -148,7 +159,7 @@ def make_study(
             )
         seen[run.key] = run
     first = REFERENCE if REFERENCE in algorithms else next(iter(algorithms))
-    return Study(name, tuple(tasks), tuple(algorithms), tuple(seeds), reference or first, tuple(runs))
+    return Study(name, tuple(tasks), tuple(algorithms), every_seed, reference or first, tuple(runs))
 
 
 def named_study(
@@ -173,9 +184,13 @@ def named_study(
 
 
 def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
-    """The same study with other seeds."""
-    first = [run for run in study.runs if run.seed == study.seeds[0]]
-    runs = tuple(replace(run, seed=seed, settings={**run.settings, "seed": seed}) for seed in seeds for run in first)
+    """The same study with other seeds, the same for all tasks."""
+    example = {(run.task, run.algorithm): run for run in study.runs}
+    runs = tuple(
+        replace(example[of], seed=seed, settings={**example[of].settings, "seed": seed})
+        for seed in seeds
+        for of in product(study.tasks, study.algorithms)
+    )
     return replace(study, seeds=tuple(seeds), runs=runs)
 
 

@@ -148,8 +148,10 @@ def show_status(console: Console, root: Path, study: Study, standings: Sequence[
 
 def overview(study: Study) -> str:
     """How large a study is."""
-    sizes = ((len(study.tasks), "task"), (len(study.algorithms), "algorithm"), (len(study.seeds), "seed"))
-    grid = " x ".join(f"{number} {what}{'s' * (number != 1)}" for number, what in sizes)
+    few, *_, many = sorted(len(study.seeds_of(task)) for task in study.tasks) * 2
+    sizes = ((len(study.tasks), "task"), (len(study.algorithms), "algorithm"), (many, "seed"))
+    least = f"{few} to " if few < many else ""
+    grid = " x ".join(f"{least * (what == 'seed')}{number} {what}{'s' * (number != 1)}" for number, what in sizes)
     return f"{grid} = {len(study.runs)} run{'s' * (len(study.runs) != 1)}"
 
 

@@ -77,16 +77,16 @@ class _Reader:
         self._check_keys()
         name, preset = self._name(stem), self._preset()
         counts = {key: self._count(key, least) for key, least in COUNTS.items() if key in self._content}
-        options, variants = self._task_options(), self._variants()
+        options, seeds_of, variants = self._task_options(), self._seeds_of_tasks(), self._variants()
         known = {label: Variant(label, {}) for label in ALGORITHMS} | variants
         task_names, labels = self._names("task", TASKS), self._names("algorithm", known)
-        reference, seeds = self._reference(labels, known), self._seeds()
+        reference, seeds = self._reference(labels, known), self._seeds(("seeds",), self._content.get("seeds", []))
 
         tasks = {task: options.get(task, {}) for task in task_names if task in TASKS}
         algorithms = {label: variant for label in labels if (variant := known.get(label))}
         self._check_used("task", options, task_names, TASKS)
         self._check_used("algorithm", variants, labels, known)
-        number = len(tasks) * len(algorithms) * len(seeds)
+        number = len(algorithms) * sum(len(seeds_of.get(task, seeds)) for task in tasks)
         if number > MOST_RUNS:
             self._wrong(("seeds",), f"these are {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
         else:
@@ -94,7 +94,14 @@ class _Reader:
         if self.problems:
             return None
         return make_study(
-            name, tasks=tasks, algorithms=algorithms, seeds=seeds, preset=preset, reference=reference, **counts
+            name,
+            tasks=tasks,
+            algorithms=algorithms,
+            seeds=seeds,
+            seeds_of=seeds_of,
+            preset=preset,
+            reference=reference,
+            **counts,
         )
 
     def _wrong(self, place: Place, what: object) -> None:
@@ -145,25 +152,34 @@ class _Reader:
             self._wrong((key,), f"{key} is {self._content[key]!r}; give a whole number of at least {least}.")
         return self._content[key]
 
-    def _seeds(self) -> Sequence[int]:
+    def _seeds_of_tasks(self) -> dict[str, Sequence[int]]:
+        """Of the tasks that have others than the study."""
+        tables = self._content.get("task", {})
+        tables = tables if isinstance(tables, dict) else {}
+        return {
+            task: self._seeds(("task", task, "seeds"), table["seeds"])
+            for task, table in tables.items()
+            if isinstance(table, dict) and "seeds" in table
+        }
+
+    def _seeds(self, place: Place, given: Any) -> Sequence[int]:
         """Those that can be used, each once."""
-        given = self._content.get("seeds", [])
         if is_count(given) and given <= MOST_RUNS:
             return range(given)
         if not isinstance(given, list):
-            self._wrong(("seeds",), f"seeds is {given!r}; give how many, from 1 to {MOST_RUNS}, or a list.")
+            self._wrong(place, f"seeds is {given!r}; give how many, from 1 to {MOST_RUNS}, or a list.")
             return ()
         if not given:
-            self._wrong(("seeds",), "there are no seeds; give how many, such as 5, or a list of them.")
+            self._wrong(place, "there are no seeds; give how many, such as 5, or a list of them.")
         allowed = f"give whole numbers from 0 to {MOST_SEED}."
         seeds: dict[int, None] = {}
         for i, seed in enumerate(given):
             if not isinstance(seed, int) or isinstance(seed, bool):
-                self._wrong(("seeds", i), f"seed {seed!r} is no whole number; {allowed}")
+                self._wrong((*place, i), f"seed {seed!r} is no whole number; {allowed}")
             elif not 0 <= seed <= MOST_SEED:
-                self._wrong(("seeds", i), f"seed {seed} is {'negative' if seed < 0 else 'too large'}; {allowed}")
+                self._wrong((*place, i), f"seed {seed} is {'negative' if seed < 0 else 'too large'}; {allowed}")
             elif seed in seeds:
-                self._wrong(("seeds", i), _given_twice("seed", seed))
+                self._wrong((*place, i), _given_twice("seed", seed))
             else:
                 seeds[seed] = None
         return tuple(seeds)
@@ -202,7 +218,10 @@ class _Reader:
 
     def _task_options(self) -> dict[str, dict[str, Any]]:
         """By task, the options that it takes; none of tasks that are not known."""
-        tables = self._tables("task")
+        tables = {
+            task: {option: value for option, value in table.items() if option != "seeds"}
+            for task, table in self._tables("task").items()
+        }
         known = {task: (*_fields_of(TASKS[task].config), "reference_point") for task in tables if task in TASKS}
         return {
             task: self._sound("task", task, table, known[task], partial(_try_task, task)) if task in known else {}

@@ -5,6 +5,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -126,10 +127,18 @@ def _blocks(results: Results, tables: Mapping[str, Table], figures: Path) -> Ite
 def _introduction(results: Results, unfinished: Table) -> Iterator[Block]:
     study = results.study
     done, planned = len(results.results), len(results.results) + len(results.unfinished)
-    names, titles = [display_name(one) for one in study.algorithms], [task_title(one) for one in tasks_in_order(study)]
+    names, tasks = [display_name(one) for one in study.algorithms], tasks_in_order(study)
+    by_seeds = groupby(
+        sorted(tasks, key=lambda task: (-len(study.seeds_of(task)), study.seeds_of(task))), study.seeds_of
+    )
+    groups = [(seeds, [task_title(task) for task in group]) for seeds, group in by_seeds]
+    parts = [
+        f"on {_counted(len(titles), 'task')} ({', '.join(titles)}), each with {_counted(len(seeds), 'seed')} "
+        f"({_listed(seeds)})"
+        for seeds, titles in groups
+    ]
     sentences = [
-        f"{_counted(len(names), 'algorithm')} ({', '.join(names)}) on {_counted(len(titles), 'task')} "
-        f"({', '.join(titles)}), each with {_counted(len(study.seeds), 'seed')} ({_listed(study.seeds)}).",
+        f"{_counted(len(names), 'algorithm')} ({', '.join(names)}) {', and '.join(parts)}.",
         f"{f'All runs ({planned:,})' if done == planned else f'{done:,} of {planned:,} runs'} are finished.",
     ]
     if len(names) > 1:
