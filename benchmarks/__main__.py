@@ -1,122 +1,185 @@
-"""Measures moqd beside its peers, in one run on one machine, and prints ratios.
+"""Measures moqd beside its peers, in one run on one machine, and writes ratios, growth curves and the rest to a folder.
 
-python -m benchmarks [addition] [moeas] [rollout] [learning] [memory] [runs] [studies] [explorer] [pool] [stepping]
-Without names: all of them.
+python -m benchmarks [PART ...] [--out FOLDER]
+
+Without parts: all of them, in about an hour. Tables and figures go to README.md in the folder (results/bench), in which
+parts that are not measured again stay as they were.
 """
 
+import json
+import platform
 import sys
 import warnings
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
 
 warnings.filterwarnings("ignore")
 
 from rich.box import SIMPLE_HEAD  # noqa: E402
 from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
+from rich.table import Table as RichTable  # noqa: E402
 
+import moqd  # noqa: E402
 from benchmarks.timing import Measured  # noqa: E402
 
-
-def show(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="left" if column in ("what", "beside") else "right")
-    for row in rows:
-        table.add_row(*row)
-    Console(width=110).print(table)
+TEXT = {"what", "beside", "part", "task"}
+"""Columns of words, not of numbers."""
 
 
-def show_seconds(title: str, rows: list[Measured]) -> None:
+class Table(NamedTuple):
+    """What a part found."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    figure: str = ""
+    """The name of a file beside it."""
+
+
+TIMES = "times as fast"
+RATIO = ("what", "ms", "beside", "its ms", TIMES)
+
+
+def ratios(name: str, title: str, rows: Iterator[Measured] | list[Measured]) -> Table:
     cells = [
-        [row.what, f"{1e3 * row.ours:.2f}", row.peer, f"{1e3 * row.theirs:.2f}", f"{row.ratio:.2f}"] for row in rows
+        (row.what, f"{1e3 * row.ours:.2f}", row.peer, f"{1e3 * row.theirs:.2f}", f"{row.ratio:.2f}") for row in rows
     ]
-    show(title, ["what", "ms", "beside", "ms", "times"], cells)
+    return Table(name, title, RATIO, cells)
 
 
-def addition() -> None:
+def addition(folder: Path) -> Iterator[Table]:
     from benchmarks import addition, mome
 
-    show_seconds(FASTER, [*addition.measure(), mome.measure(10), mome.measure(5123)])
-    show_seconds("growth (1: no slower with eight times as many cells)", addition.growth())
+    rows = [*addition.measure(), mome.measure(10), mome.measure(5123)]
+    yield ratios("addition", "archive addition (256 solutions of 5,123 parameters) and MOME, beside QDax", rows)
+    yield ratios("addition-growth", "archive addition with eight times as many cells", addition.growth())
 
 
-def moeas() -> None:
+def moeas(folder: Path) -> Iterator[Table]:
     from benchmarks import moeas
 
-    cases = [("NSGA-II", 100, 50), ("NSGA-II", 1600, 5), ("SPEA2", 100, 20), ("SPEA2", 400, 2)]
-    show_seconds(FASTER, [moeas.measure(*case) for case in cases])
+    pymoo = [("NSGA-II", 100, 50), ("NSGA-II", 1600, 5), ("SPEA2", 100, 20), ("SPEA2", 400, 2)]
+    qdax = [("NSGA-II", 128, 100), ("NSGA-II", 1024, 10), ("SPEA2", 128, 20), ("SPEA2", 1024, 2)]
+    rows = [*(moeas.beside_pymoo(*case) for case in pymoo), *(moeas.beside_qdax(*case) for case in qdax)]
+    title = "NSGA-II and SPEA2 on DTLZ2; QDax's SPEA2 has no truncation, so that its ratio says little"
+    yield ratios("moeas", title, rows)
 
 
-def rollout() -> None:
+def insertion(folder: Path) -> Iterator[Table]:
+    from benchmarks import insertion
+
+    yield ratios("insertion", "a batch of transitions into a replay buffer of a million", insertion.measure())
+
+
+def rollout(folder: Path) -> Iterator[Table]:
     from benchmarks import rollout
 
     rows = [
-        [
+        (
             row.what,
             *(f"{row.steps / seconds:,.0f}" for seconds in (row.ours, row.theirs)),
             f"{row.ratio:.1f}",
             *(f"{seconds:.0f}" for seconds in (row.ours_first, row.theirs_first)),
-        ]
+        )
         for row in rollout.measure()
     ]
-    columns = ["what", "steps/s", "plain Brax", "times", "first call s", "plain"]
-    show("environment steps per second, batch 256, beside Brax's step under vmap on one device", columns, rows)
+    columns = ("what", "steps/s", "plain Brax", TIMES, "first call s", "plain s")
+    title = "environment steps per second, batch 256, beside Brax's step under vmap on one device"
+    yield Table("rollout", title, columns, rows)
 
 
-def learning() -> None:
-    import moqd
-
+def learning(folder: Path) -> Iterator[Table]:
     moqd.use_devices()
     from benchmarks import learning
 
-    for title, rows in (
-        ("paper settings, beside the straightforward variation of 64 parents", learning.iterations()),
-        ("growth with the buffer, beside the smallest", learning.training()),
+    whole = list(learning.iterations())
+    variation = [row for row in whole if "variation" in row.what]
+    yield ratios(
+        "variation",
+        "64 policies by 100 gradient steps, beside the straightforward way",
+        [Measured(row.what, row.seconds, "vmap of scan", row.yardstick) for row in variation],
+    )
+    for name, title, rows in (
+        ("learning", "paper settings, beside the straightforward variation of 64 parents", whole),
+        ("training", "training over the size of the buffer, beside the smallest", list(learning.training())),
     ):
-        cells = [[row.what, f"{row.seconds:.2f}", f"{row.yardstick:.2f}", f"{row.share:.2f}"] for row in rows]
-        show(title, ["what", "s", "beside s", "share"], cells)
+        cells = [(row.what, f"{row.seconds:.2f}", f"{row.yardstick:.2f}", f"{row.share:.2f}") for row in rows]
+        yield Table(name, title, ("what", "s", "beside s", "share"), cells)
 
 
-def memory() -> None:
+def profile(folder: Path) -> Iterator[Table]:
+    moqd.use_devices()
+    from benchmarks import profiling
+
+    cells, peak = [], 0.0
+    for row in profiling.measure():
+        counted = ("", "", "")
+        if row.operations:
+            counted = (f"{sum(row.operations) / 1e9:.0f}", f"{row.speed / 1e9:.0f}", f"{row.speed / row.peak:.0%}")
+        cells.append((row.task, row.part, f"{row.seconds:.3f}", f"{row.share:.1%}", *counted))
+        peak = row.peak if row.part == "iteration" else peak
+    title = f"an iteration of MOME-P2C, paper settings; matrix products of float32 reach {peak / 1e9:.0f} GFLOP/s here"
+    yield Table("profile", title, ("task", "part", "s", "of iteration", "GFLOP", "GFLOP/s", "of the peak"), cells)
+
+
+def growth(folder: Path) -> Iterator[Table]:
+    from benchmarks import growth
+
+    for name, points in growth.measure():
+        growth.draw(name, points, folder / f"growth-{name}.png")
+        rows = [
+            (f"{point.value:,}", f"{1e3 * point.seconds:.1f}", f"{point.gigabytes:.2f}", f"{1e3 * point.metrics:.1f}")
+            for point in points
+        ]
+        sweep, last = growth.SWEEPS[name], growth.exponent(points)
+        title = f"{sweep.algorithm} over {sweep.label}: time as the power {last:.2f} at the last step"
+        columns = (sweep.setting, "iteration ms", "GB", "metrics ms")
+        yield Table(f"growth-{name}", title, columns, rows, f"growth-{name}.png")
+
+
+def memory(folder: Path) -> Iterator[Table]:
     from benchmarks import learning
 
-    rows = [[what, f"{gigabytes:.2f}"] for what, gigabytes in learning.memory()]
-    show("peak resident memory, paper settings", ["what", "GB"], rows)
+    rows = [(what, f"{gigabytes:.2f}") for what, gigabytes in learning.memory()]
+    yield Table("memory", "peak resident memory, paper settings", ("what", "GB"), rows)
 
 
-def runs() -> None:
-    import moqd
-
+def runs(folder: Path) -> Iterator[Table]:
     moqd.use_devices()
     from benchmarks import runs
 
-    starts = [[row.what, f"{row.cold:.1f}", f"{row.warm:.1f}", f"{row.warm / row.cold:.2f}"] for row in runs.starts()]
-    show("moqd train: seconds to the first metrics", ["what", "cold", "warm", "share"], starts)
+    starts = [(row.what, f"{row.cold:.1f}", f"{row.warm:.1f}", f"{row.warm / row.cold:.2f}") for row in runs.starts()]
+    yield Table("starts", "moqd train: seconds to the first metrics", ("what", "cold", "warm", "share"), starts)
     rows = [
-        [row.what, *(f"{value:.2f}" for value in row[2:]), f"{row.megabytes:.0f}", f"{row.share:.2%}"]
+        (row.what, *(f"{value:.2f}" for value in row[2:]), f"{row.megabytes:.0f}", f"{row.share:.2%}")
         for row in runs.saving()
     ]
-    columns = ["what", "write s", "read s", "iteration s", "after one s", "MB", "of a run"]
-    show("a checkpoint every 5 minutes, paper settings, archive and buffer full", columns, rows)
+    columns = ("what", "write s", "read s", "iteration s", "after one s", "MB", "of a run")
+    yield Table("checkpoints", "a checkpoint every 5 minutes, paper settings, archive and buffer full", columns, rows)
 
 
-def studies() -> None:
+def studies(folder: Path) -> Iterator[Table]:
     from benchmarks import studies
 
     one, many = studies.measure()
     rows = [
-        [
+        (
             f"{row.workers} worker{'s' * (row.workers > 1)} of {row.cores} core{'s' * (row.cores > 1)}",
             f"{row.seconds:.1f}",
             f"{row.seconds / one.seconds:.2f}",
             f"{row.overhead:.2f}",
-        ]
+        )
         for row in (one, many)
     ]
-    columns = ["what", "s", "beside one worker", "overhead of a run s"]
-    show("a study of 8 equal runs of MOME-P2C on hopper-2", columns, rows)
+    columns = ("what", "s", "share", "overhead of a run s")
+    yield Table("studies", "a study of 8 equal runs of MOME-P2C on hopper-2", columns, rows)
 
 
-def explorer() -> None:
+def explorer(folder: Path) -> Iterator[Table]:
     from benchmarks import explorer
 
     found = explorer.measure()
@@ -124,40 +187,111 @@ def explorer() -> None:
         f"the explorer's page of ant-2 with {found.solutions:,} solutions: {found.megabytes:.1f} MB, written in "
         f"{found.writing:.0f} s"
     )
-    rows = [["ready after opening, s", *(f"{value:.2f}" for value in explorer.summary(found.ready))]]
+    rows = [("ready after opening, s", *(f"{value:.2f}" for value in explorer.summary(found.ready)))]
     for what, values in found.clicks.items():
-        rows.append([f"painted after {what}, ms", *(f"{value:.0f}" for value in explorer.summary(values))])
-    show(title, ["what", "median", "most"], rows)
+        rows.append((f"painted after {what}, ms", *(f"{value:.0f}" for value in explorer.summary(values))))
+    yield Table("explorer", title, ("what", "median", "most"), rows)
 
 
-def pool() -> None:
+def pool(folder: Path) -> Iterator[Table]:
     from benchmarks import pool
 
     rows = [
-        [f"{1e3 * call:.0f} ms", f"{one:.1f}", f"{two:.1f}", f"{two / one:.3f}"] for call, one, two in pool.measure()
+        (f"{1e3 * call:.0f} ms", f"{one:.1f}", f"{two:.1f}", f"{two / one:.3f}") for call, one, two in pool.measure()
     ]
-    show("runs of a function that only waits", ["what", "1 worker, s", "2 workers, s", "share"], rows)
+    yield Table("pool", "runs of a function that only waits", ("what", "1 worker, s", "2 workers, s", "share"), rows)
 
 
-def stepping() -> None:
+def stepping(folder: Path) -> Iterator[Table]:
     from benchmarks import stepping
 
-    rows = [[row.what, f"{row.steps_per_second:,.0f}", f"{row.times:.2f}"] for row in stepping.measure()]
-    show("mo-hopper-v5, 64 policies x 250 steps", ["what", "steps/s", "beside one worker"], rows)
+    rows = [(row.what, f"{row.steps_per_second:,.0f}", f"{row.times:.2f}") for row in stepping.measure()]
+    yield Table("stepping", "mo-hopper-v5, 64 policies x 250 steps", ("what", "steps/s", "beside one worker"), rows)
 
 
-FASTER = "how many times as fast as the peer"
-PARTS = {
-    "addition": addition,
-    "moeas": moeas,
-    "rollout": rollout,
-    "learning": learning,
-    "memory": memory,
-    "runs": runs,
-    "studies": studies,
-    "explorer": explorer,
-    "pool": pool,
-    "stepping": stepping,
+PARTS: dict[str, Callable[[Path], Iterator[Table]]] = {
+    part.__name__: part
+    for part in (
+        *(addition, moeas, insertion, rollout, learning, profile, growth),
+        *(memory, runs, studies, explorer, pool, stepping),
+    )
 }
-for part in sys.argv[1:] or PARTS:
-    PARTS[part]()
+
+
+def show(table: Table) -> None:
+    drawn = RichTable(title=table.title, box=SIMPLE_HEAD, title_justify="left")
+    for column in table.columns:
+        drawn.add_column(column, justify="left" if column in TEXT else "right")
+    for row in table.rows:
+        drawn.add_row(*row)
+    Console(width=120).print(drawn)
+
+
+def kept(folder: Path) -> dict[str, list[Table]]:
+    """The tables of each part, as they were measured last."""
+    path = folder / "tables.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return {part: [Table(**table) for table in found.get(part, [])] for part in PARTS}
+
+
+def write(tables: dict[str, list[Table]], folder: Path) -> None:
+    content = {part: [table._asdict() for table in found] for part, found in tables.items() if found}
+    (folder / "tables.json").write_text(json.dumps(content, indent=1) + "\n")
+    head = (
+        f"# Speed, memory and growth\n\n`make bench` on {_machine()}. Times are medians; what is compared was called "
+        "in turns. Above each part stands the command for that part alone; tables.json has the same numbers.\n"
+    )
+    compared = [
+        (row[0], _at(table, row, "beside", "plain Brax"), _at(table, row, TIMES))
+        for found in tables.values()
+        for table in found
+        if TIMES in table.columns
+        for row in table.rows
+    ]
+    overview = Table("ratios", "how many times as fast", ("what", "beside", TIMES), compared)
+    sections = [
+        "\n".join([f"## {part}\n\n    python -m benchmarks {part}\n", *map(markdown, found)])
+        for part, found in tables.items()
+        if found
+    ]
+    (folder / "README.md").write_text("\n".join([head, markdown(overview), *sections]))
+
+
+def _at(table: Table, row: Sequence[str], column: str, otherwise: str = "") -> str:
+    return row[table.columns.index(column)] if column in table.columns else otherwise
+
+
+def markdown(table: Table) -> str:
+    sides = [":--" if column in TEXT else "--:" for column in table.columns]
+    lines = [f"| {' | '.join(row)} |" for row in (table.columns, sides, *table.rows)]
+    picture = [f"![{table.title}]({table.figure})", ""] if table.figure else []
+    return "\n".join([f"**{table.title[0].upper()}{table.title[1:]}**", "", *lines, "", *picture])
+
+
+def _machine() -> str:
+    from moqd.devices import num_cores
+    from moqd.experiment.run import processor
+
+    peers = ", ".join(f"{name} {version(name)}" for name in ("jax", "brax", "qdax", "pymoo"))
+    return f"{num_cores()} cores of {processor()}, Python {platform.python_version()}, {peers}"
+
+
+def main() -> None:
+    parser = ArgumentParser(prog="python -m benchmarks", description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--out", type=Path, default=Path("results/bench"), help="if not given: results/bench")
+    options = parser.parse_args()
+    for part in options.parts:
+        if part not in PARTS:
+            parser.error(f"unknown part {part!r}; give some of {', '.join(PARTS)}.")
+    options.out.mkdir(parents=True, exist_ok=True)
+    for part in options.parts or PARTS:
+        tables = {**kept(options.out), part: []}
+        for table in PARTS[part](options.out):
+            show(table)
+            tables[part].append(table)
+        write(tables, options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

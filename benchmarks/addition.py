@@ -38,19 +38,19 @@ def batches(kind: str, rng: np.random.Generator, parameters: int) -> Iterator[tu
 class Ours:
     """An archive that has taken in 120 solutions per cell, and adds the same next batches in turn."""
 
-    def __init__(self, kind: str, cells: int) -> None:
+    def __init__(self, kind: str, cells: int, parameters: int = PARAMETERS) -> None:
         rng = np.random.default_rng(0)
         self.centroid = jnp.asarray(rng.random((cells, 2)), jnp.float32)
-        first, self.next = next(batches(kind, rng, PARAMETERS)), iter(())
+        first = next(batches(kind, rng, parameters))
         bounds = jnp.asarray([[0.0, 0.0], [1.0, 1.0]])
         self.archive = empty_archive(first[0].genotype, self.centroid, bounds, num_objectives=2, front_length=LENGTH)
         self.add = jax.jit(add, donate_argnums=0)
         filling = batches(kind, rng, 1)
         for _ in range(120 * cells // BATCH):
             offspring, evaluation = next(filling)
-            wide = offspring._replace(genotype=jnp.broadcast_to(offspring.genotype, (BATCH, PARAMETERS)))
+            wide = offspring._replace(genotype=jnp.broadcast_to(offspring.genotype, (BATCH, parameters)))
             self.archive, _ = self.add(self.archive, wide, evaluation)
-        prepared = batches(kind, rng, PARAMETERS)
+        prepared = batches(kind, rng, parameters)
         self.batches = [next(prepared) for _ in range(8)]
         self.turn = 0
 

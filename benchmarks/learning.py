@@ -41,18 +41,18 @@ def iterations() -> Iterator[Share]:
     """Of MOME-P2C, whole and by part, and of MOME-PGX."""
     for task_name in ("hopper-2", "ant-2"):
         task = moqd.make_task(task_name)
-        p2c = _Iterations(moqd.make_algorithm("mome-p2c", task), task)
+        p2c = Iterations(moqd.make_algorithm("mome-p2c", task), task)
         straightforward, parts = _straightforward(p2c), _parts(p2c)
         calls = [straightforward, p2c.next, *parts.values()]
         names = ["MOME-P2C iteration", *(f"  {name}" for name in parts)]
         if task_name == "hopper-2":
-            calls.append(_Iterations(moqd.make_algorithm("mome-pgx", task), task).next)
+            calls.append(Iterations(moqd.make_algorithm("mome-pgx", task), task).next)
             names.append("MOME-PGX iteration")
         base, *taken = in_turns(*calls, rounds=ROUNDS)
         yield from (Share(f"{task_name}: {name}", seconds, base) for name, seconds in zip(names, taken, strict=True))
 
 
-class _Iterations:
+class Iterations:
     """A run that goes on by one iteration at each call."""
 
     def __init__(self, algorithm: Any, task: Any) -> None:
@@ -69,7 +69,7 @@ class _Iterations:
         return self.loop.carry.progress
 
 
-def _straightforward(p2c: _Iterations) -> Callable[[], object]:
+def _straightforward(p2c: Iterations) -> Callable[[], object]:
     """Of random policies and preferences, with minibatches of what the run has seen."""
     key = jax.random.key(0)
     policies = jax.jit(p2c.task.init_genotype, static_argnums=1)(key, PARENTS)
@@ -81,7 +81,7 @@ def _straightforward(p2c: _Iterations) -> Callable[[], object]:
     return lambda: program(policies, preference, critics, obs)
 
 
-def _parts(p2c: _Iterations) -> dict[str, Callable[[], object]]:
+def _parts(p2c: Iterations) -> dict[str, Callable[[], object]]:
     key, learning = jax.random.key(0), p2c.algorithm.learning
     offspring, train_once = p2c.algorithm.ask(key, p2c.state), jax.jit(learning.train)
     return {

@@ -1,0 +1,84 @@
+"""Where the time of an iteration of MOME-P2C with the paper's settings goes, and how near it is to the machine's peak.
+
+The peak is the fastest product of two float32 matrices that JAX makes here, one on every device at once. Operations are
+counted in what is traced (`benchmarks.flops`). Archive addition and metrics are those of an archive whose fronts are
+full, as late in a run; metrics are measured as if every iteration wrote a row of them.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+
+import moqd
+from benchmarks.addition import Ours
+from benchmarks.flops import Operations, count
+from benchmarks.learning import Iterations
+from benchmarks.timing import in_turns
+from moqd.devices import on_all, sharded
+from moqd.metrics import archive_metrics
+from moqd.networks import num_parameters
+
+ROUNDS = 5
+PRODUCTS = (512, 1024, 2048)
+"""Rows and columns of the matrices that each device multiplies to find the peak."""
+
+
+class Part(NamedTuple):
+    """A row of the table."""
+
+    task: str
+    part: str
+    seconds: float
+    share: float
+    """Of the iteration."""
+    operations: Operations | None = None
+    peak: float = float("nan")
+
+    @property
+    def speed(self) -> float:
+        """Operations per second, in matrix products and else; nan where they were not counted."""
+        return sum(self.operations) / self.seconds if self.operations else float("nan")
+
+
+def measure() -> Iterator[Part]:
+    for name in ("hopper-2", "ant-2"):
+        task = moqd.make_task(name)
+        run = Iterations(moqd.make_algorithm("mome-p2c", task), task)
+        yield from _parts(name, run)
+        del run
+
+
+def _parts(name: str, run: Iterations) -> Iterator[Part]:
+    key, learning, state = jax.random.key(0), run.algorithm.learning, run.state
+    train, offspring = jax.jit(learning.train), run.algorithm.ask(key, run.state)
+    archive = Ours("full", 128, num_parameters(offspring.genotype) // offspring.source.shape[0])
+    calls: dict[str, Callable[[], object]] = {
+        "iteration": run.next,
+        "policy-gradient variation": lambda: learning.vary(key, run.state),
+        "training of critics and actor": lambda: train(key, run.state),
+        "rollout": lambda: run.loop._evaluate(key, offspring.genotype),
+        "archive addition": archive,
+        "metrics": lambda: archive_metrics(archive.archive, [-0.1, -0.1], [1.0, 1.0]),
+    }
+    operations = {
+        "policy-gradient variation": count(learning.vary, key, state),
+        "training of critics and actor": count(learning.train, key, state),
+    }
+    seconds = in_turns(*calls.values(), *map(_product, PRODUCTS), rounds=ROUNDS)
+    taken = dict(zip(calls, seconds, strict=False))
+    peak = max(
+        2.0 * jax.device_count() * size**3 / time for size, time in zip(PRODUCTS, seconds[len(calls) :], strict=True)
+    )
+    for part, time in taken.items():
+        yield Part(name, part, time, time / taken["iteration"], operations.get(part), peak)
+
+    rest = taken["iteration"] - sum(time for part, time in taken.items() if part not in ("iteration", "metrics"))
+    yield Part(name, "all else (selection, Iso+LineDD, buffer)", rest, rest / taken["iteration"], peak=peak)
+
+
+def _product(size: int) -> Callable[[], object]:
+    rows, columns = (jax.random.normal(jax.random.key(0), (n, size)) for n in (size * jax.device_count(), size))
+    multiply = jax.jit(lambda rows, columns: sharded(lambda some: some @ columns)(rows))
+    arguments = on_all((rows, columns))
+    return lambda: multiply(*arguments)
