@@ -5,7 +5,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 
 MOVING = (
     *("reshape", "broadcast_in_dim", "slice", "dynamic_slice", "dynamic_update_slice", "gather", "scatter", "select_n"),
@@ -57,7 +57,7 @@ def _of(equation: Any, trips: int) -> Operations:
         for one in inner:
             total = total.plus(one.times(factor))
         return total
-    if name in MOVING or not np.issubdtype(getattr(out, "dtype", np.int32), np.floating):
+    if name in MOVING or not jnp.issubdtype(out.dtype, jnp.floating):
         return Operations()
     reduces = name.startswith(("reduce_", "cum", "arg"))
     return Operations(other=float(equation.invars[0].aval.size if reduces else out.size))

@@ -33,12 +33,9 @@ class Part(NamedTuple):
     share: float
     """Of the iteration."""
     operations: Operations | None = None
-    peak: float = float("nan")
-
-    @property
-    def speed(self) -> float:
-        """Operations per second, in matrix products and else; nan where they were not counted."""
-        return sum(self.operations) / self.seconds if self.operations else float("nan")
+    """None: not counted."""
+    of_peak: float = float("nan")
+    """The speed of its matrix products alone, as if nothing else were done, beside the peak."""
 
 
 def measure() -> Iterator[Part]:
@@ -66,15 +63,16 @@ def _parts(name: str, run: Iterations) -> Iterator[Part]:
         "training of critics and actor": count(learning.train, key, state),
     }
     seconds = in_turns(*calls.values(), *map(_product, PRODUCTS), rounds=ROUNDS)
-    taken = dict(zip(calls, seconds, strict=False))
-    peak = max(
-        2.0 * jax.device_count() * size**3 / time for size, time in zip(PRODUCTS, seconds[len(calls) :], strict=True)
-    )
+    taken, of_products = dict(zip(calls, seconds, strict=False)), seconds[len(calls) :]
+    products = [Operations(matrix=2.0 * jax.device_count() * size**3) for size in PRODUCTS]
+    fastest, best = max(zip(of_products, products, strict=True), key=lambda one: one[1].matrix / one[0])
+    peak, whole = best.matrix / fastest, taken["iteration"]
     for part, time in taken.items():
-        yield Part(name, part, time, time / taken["iteration"], operations.get(part), peak)
-
-    rest = taken["iteration"] - sum(time for part, time in taken.items() if part not in ("iteration", "metrics"))
-    yield Part(name, "all else (selection, Iso+LineDD, buffer)", rest, rest / taken["iteration"], peak=peak)
+        counted = operations.get(part)
+        yield Part(name, part, time, time / whole, counted, (counted or Operations()).matrix / time / peak)
+    rest = whole - sum(time for part, time in taken.items() if part not in ("iteration", "metrics"))
+    yield Part(name, "all else (selection, Iso+LineDD, buffer)", rest, rest / whole)
+    yield Part(name, "a product of two matrices on each core", fastest, 0.0, best, 1.0)
 
 
 def _product(size: int) -> Callable[[], object]:
