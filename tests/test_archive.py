@@ -19,7 +19,7 @@ ADD_UNIFORM = jax.jit(add_uniform)
 SEED, KIND = st.integers(0, 2**32 - 1), st.sampled_from(["continuous", "grid", "front"])
 on_host = partial(jax.tree.map, np.asarray)  # indexing a JAX array from Python is slow
 # (cells, front length, objectives, batch): narrow and wide newcomers, one cell, one place, many objectives.
-SHAPES = [(4, 3, 2, 8), (1, 5, 3, 24), (6, 1, 2, 12), (2, 4, 5, 40), (3, 6, 1, 8)]
+SHAPES = [(4, 3, 2, 8), (1, 5, 3, 24), (6, 1, 2, 12), (2, 4, 5, 40), (3, 6, 1, 8), (2, 7, 2, 150)]
 
 
 def new_archive(cells: int, length: int, objectives: int) -> Archive:

@@ -20,9 +20,9 @@ from moqd.tessellation import nearest_cell
 from moqd.types import Evaluation, Genotype, Key, Offspring, Preference, Source
 
 AT_ONCE = 512
-"""Solutions that are merged at once."""
-NARROW = 16
-"""Newcomers of one cell that are handled for all cells at once; a cell with more of them is handled on its own."""
+"""Solutions that are merged at once, and newcomers whose fronts are shortened at once."""
+NARROW, WIDER = 16, 4
+"""Cells with up to so many newcomers are shortened together, then those with up to four times as many, and so on."""
 
 
 class Archive(NamedTuple):
@@ -314,9 +314,12 @@ def _shorten_fronts(
         num_portions = (jnp.sum(which) + at_once - 1) // at_once
         return jax.lax.fori_loop(0, num_portions, lambda i, kept: shorten_some(portion(i), kept, width), kept)
 
-    few = groups.size <= NARROW
-    kept = shorten_all(over & few, (stays, enters), width=min(NARROW, batch), at_once=32)
-    return shorten_all(over & ~few, kept, width=batch, at_once=1)
+    kept, least, width = (stays, enters), 0, min(NARROW, batch)
+    while least < batch:
+        which = over & (groups.size > least) & (groups.size <= width)
+        kept = shorten_all(which, kept, width=width, at_once=max(1, AT_ONCE // width))
+        least, width = width, min(WIDER * width, batch)
+    return kept
 
 
 Tree = TypeVar("Tree")

@@ -186,11 +186,11 @@ def _watch(folder: Path, tensorboard: bool, start: Callable[[list[Callback], Con
     return 0
 
 
-def _report(result: Run) -> Path:
+def _report(result: Run, folder: Path | None = None) -> Path:
     from moqd.report import write_report  # here, because matplotlib takes its time, and a run should start soon
 
     with out.status("drawing the report"):
-        return write_report(result)
+        return write_report(result, folder)
 
 
 @dataclass(frozen=True)
@@ -200,15 +200,17 @@ class ReportOptions:
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN|STUDY")]
     """The folder of the run, or of the study."""
+    out: Path | None = None
+    """Another folder to write to. If not given: that of the run, or of the study."""
 
 
 def report(arguments: Sequence[str]) -> int:
     """Draw a run, or a study."""
     options = _parse_one("moqd report", ReportOptions, arguments)
     if is_study(options.run):
-        write_report_of(options.run, out)
+        write_report_of(options.run, out, options.out)
         return 0
-    path = _report(load_run(options.run))
+    path = _report(load_run(options.run), options.out)
     out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
     return 0
 

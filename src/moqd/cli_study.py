@@ -21,6 +21,7 @@ from moqd.experiment.study import STUDIES, Study, named_study, with_seeds
 from moqd.experiment.study_display import StudyDisplay, overview, show_status
 from moqd.experiment.study_file import read_study
 from moqd.experiment.workers import LocalWorkers, RayWorkers, Workers, gpus_here
+from moqd.files import users_folder
 from moqd.flags import parse
 from moqd.tasks.own import OWN
 
@@ -135,8 +136,8 @@ def _check_reference_points(plan: Study) -> None:
             )
 
 
-def write_report_of(folder: Path, out: Console) -> None:
-    """The report of a study, from what is finished so far."""
+def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
+    """The report of a study, from what is finished so far, into its folder or another."""
     from moqd.report import write_study_report  # here, because matplotlib takes its time
 
     folder = folder if folder.name not in ("", "..") else folder.resolve()
@@ -145,7 +146,7 @@ def write_report_of(folder: Path, out: Console) -> None:
         bar = progress.add_task("reading the runs", total=len(plan.runs))
         results = results_of(folder.parent, plan, tick=lambda: progress.advance(bar))
     with out.status("drawing the report"):
-        path = write_study_report(results, folder)
+        path = write_study_report(results, folder if to is None else users_folder(to))
     if results.unfinished:
         number = len(results.unfinished)
         out.print(

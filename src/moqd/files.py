@@ -84,6 +84,15 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def users_folder(path: Path) -> Path:
+    """A folder that the user has named, made with all above it if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{str(path)!r} could not be made ({error.strerror}).") from error
+    return path
+
+
 def own_folder(path: Path) -> Path:
     """A folder within a run, made if it is not there; a link to somewhere else is refused."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from moqd.algorithms import ALGORITHMS
-from moqd.errors import InputError, StorageError
+from moqd.errors import InputError
 from moqd.experiment.job import Ending, Job
 from moqd.experiment.progress import RUNS, folder_of, forget_outcome, standing_of
 from moqd.experiment.study import PlannedRun, Study
 from moqd.experiment.timing import TIMING, read_timing
 from moqd.experiment.workers import Workers
-from moqd.files import FORMAT, own_folder, read_json, write_json
+from moqd.files import FORMAT, own_folder, read_json, users_folder, write_json
 from moqd.options import is_count, overridden
 from moqd.tasks import TASKS
 from moqd.tasks.own import SPECS
@@ -58,11 +58,7 @@ class Manner:
 
 def write_study(root: Path, study: Study) -> Path:
     """The folder of the study, with all that it consists of."""
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{str(root)!r} could not be made ({error.strerror}).") from error
-    own_folder(root / RUNS)
+    own_folder(users_folder(root) / RUNS)
     folder = own_folder(root / study.name)
     runs = [
         {"task": run.task, "algorithm": run.algorithm, "seed": run.seed, "settings": run.settings} for run in study.runs

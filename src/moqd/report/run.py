@@ -14,7 +14,7 @@ from moqd.errors import AGAIN, InputError, to_resume
 from moqd.experiment.journal import lost_evaluations
 from moqd.experiment.reevaluation import read_reevaluation, reevaluate
 from moqd.experiment.store import Run
-from moqd.files import own_folder, write_text
+from moqd.files import own_folder, users_folder, write_text
 from moqd.metrics import cell_hypervolumes, non_dominated
 from moqd.plots.archive_map import archive_map_figure
 from moqd.plots.fronts import fronts_figure
@@ -41,18 +41,18 @@ MEANINGS = {
 }
 
 
-def write_report(run: Run) -> Path:
-    """Writes report.md and its figures (PNG and PDF) into the folder of the run, and says where the report is."""
+def write_report(run: Run, folder: Path | None = None) -> Path:
+    """Writes report.md and its figures (PNG and PDF) into the folder, or that of the run, and says where it is."""
     if run.path is None:
         raise InputError("the run has no folder to write a report to; give one with moqd.run(..., out=folder).")
+    folder = run.path if folder is None else users_folder(folder)
     if run.task.is_uncertain and read_reevaluation(run.path) is None and np.any(np.asarray(run.archive.valid)):
         reevaluate(run)
-    folder = own_folder(run.path / "figures")
     figures = _figures(run)
     for name, figure in figures.items():
-        save(figure, folder, name)
-    write_text(run.path / "report.md", markdown(list(_blocks(run, list(figures)))))
-    return run.path / "report.md"
+        save(figure, own_folder(folder / "figures"), name)
+    write_text(folder / "report.md", markdown(list(_blocks(run, list(figures)))))
+    return folder / "report.md"
 
 
 def _figures(run: Run) -> dict[str, Figure]:
