@@ -14,6 +14,7 @@ import moqd.cli
 import moqd.cli_explore
 import moqd.cli_pick
 import moqd.cli_study
+from benchmarks import evidence
 from moqd.cli import COMMANDS, main
 from moqd.experiment.study_file import read_study
 
@@ -114,3 +115,15 @@ def test_the_study_of_the_guide_is_one(tmp_path):
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_examples_run(example, tmp_path):
     run_in(tmp_path, example.read_text())
+
+
+@pytest.mark.parametrize("path", evidence.DOCUMENTS, ids=lambda path: path.name)
+def test_tables_of_evidence_are_those_of_the_results(path):
+    text = path.read_text()
+    assert "made by python -m benchmarks.evidence" in text
+    assert evidence.filled(text) == text
+
+
+def test_studies_of_the_results_can_be_read():
+    for path in sorted((ROOT / "results").glob("*.toml")):
+        assert read_study(path).name == path.stem
