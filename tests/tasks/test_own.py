@@ -98,7 +98,8 @@ def test_a_run_of_a_task_from_a_file(here, capsys):
     assert main(["export", "run", "--csv"]) == 0
     assert (here / "run" / "solutions.csv").read_text().splitlines()[0].endswith("module,teeth,material")
     assert main(["explore", "run"]) == 0
-    assert main(["report", "run"]) == 0
+    assert main(["report", "run", "--out", "elsewhere/report"]) == 0
+    assert {path.name for path in (here / "elsewhere" / "report").iterdir()} == {"figures", "report.md"}
     capsys.readouterr()
     assert main(["resume", "run", "--iterations", "3"]) == 2
     assert "on the command line with --task FILE.py:NAME" in said(capsys)
