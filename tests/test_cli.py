@@ -22,7 +22,8 @@ def test_train_writes_a_run_and_a_picture(tmp_path, capsys):
     assert f"holds a run already; continue that with: moqd resume {folder}, or write to" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("task", [pytest.param("rastrigin-2", marks=pytest.mark.slow), "dtlz2-5"])
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["rastrigin-2", "dtlz2-5"])
 def test_train_draws_every_task(task, tmp_path):
     small = ["--ga-batch", "8", "--num-cells", "6"]
     assert main(["train", task, *small, "--evaluations", "16", "--out", str(tmp_path / "run")]) == 0

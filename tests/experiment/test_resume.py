@@ -248,7 +248,7 @@ def test_export_is_a_table_of_solutions(tmp_path, capsys):
 
 def test_the_same_run_from_its_config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("moqd.report.write_report", lambda run: run.path / "report.md")  # which takes seconds
+    monkeypatch.setattr("moqd.report.write_report", lambda run, folder: run.path / "report.md")  # which takes seconds
     common = ["--num-cells", "9", "--ga-batch", "8", "--iterations", "4"]
     assert main(["train", "arm-2", "--num-joints", "5", "--seed", "3", *common, "--out", "first"]) == 0
     assert main(["train", "--config", "first/config.json", "--out", "second"]) == 0
@@ -474,7 +474,7 @@ def test_broken_metrics_are_one_sentence_or_none(finished, content, tmp_path, ca
 
 def test_names_are_shown_as_they_are(finished, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("moqd.report.write_report", lambda run: run.path / "report.md")
+    monkeypatch.setattr("moqd.report.write_report", lambda run, folder: run.path / "report.md")
     shutil.copytree(finished, "a [b]")
     assert main(["report", "a [b]"]) == 0
     assert main(["export", "a [b]", "--csv", "--out", "[x].csv"]) == 0
