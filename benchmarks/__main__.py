@@ -56,7 +56,12 @@ def addition(folder: Path) -> Iterator[Table]:
 
     rows = [*addition.measure(), mome.measure(10), mome.measure(5123)]
     yield ratios("addition", "archive addition (256 solutions of 5,123 parameters) and MOME, beside QDax", rows)
-    yield ratios("addition-growth", "archive addition with eight times as many cells", addition.growth())
+    grown = [
+        (row.what, f"{1e3 * row.ours:.2f}", f"{1e3 * row.theirs:.2f}", f"{row.ours / row.theirs:.2f}")
+        for row in addition.growth()
+    ]
+    columns = ("what", "ms", "with 128 cells", "times as long")
+    yield Table("addition-growth", "archive addition with eight times as many cells", columns, grown)
 
 
 def moeas(folder: Path) -> Iterator[Table]:
@@ -137,7 +142,7 @@ def growth(folder: Path) -> Iterator[Table]:
         ]
         sweep, last = growth.SWEEPS[name], growth.exponent(points)
         title = f"{sweep.algorithm} over {sweep.label}: time as the power {last:.2f} at the last step"
-        columns = (sweep.setting, "iteration ms", "GB", "metrics ms")
+        columns = ("parameters" if sweep.setting == "hidden" else sweep.setting, "iteration ms", "GB", "metrics ms")
         yield Table(f"growth-{name}", title, columns, rows, f"growth-{name}.png")
 
 
@@ -286,11 +291,11 @@ def main() -> None:
             parser.error(f"unknown part {part!r}; give some of {', '.join(PARTS)}.")
     options.out.mkdir(parents=True, exist_ok=True)
     for part in options.parts or PARTS:
-        tables = {**kept(options.out), part: []}
         for table in PARTS[part](options.out):
             show(table)
-            tables[part].append(table)
-        write(tables, options.out)
+            tables = kept(options.out)
+            tables[part] = [*(other for other in tables[part] if other.name != table.name), table]
+            write(tables, options.out)
 
 
 if __name__ == "__main__":

@@ -64,9 +64,8 @@ class Point(NamedTuple):
     """Seconds of one row of metrics."""
 
 
-def measure(names: tuple[str, ...] = tuple(SWEEPS)) -> Iterator[tuple[str, list[Point]]]:
-    for name in names:
-        sweep = SWEEPS[name]
+def measure() -> Iterator[tuple[str, list[Point]]]:
+    for name, sweep in SWEEPS.items():
         nothing = _point(sweep, sweep.values[0], {"cells": 1, "front": 1, "batch": 16, "parameters": 10, "hidden": 8})
         points = [_point(sweep, value, {**sweep.others, sweep.setting: value}) for value in sweep.values]
         yield name, [point._replace(gigabytes=point.gigabytes - nothing.gigabytes) for point in points]
@@ -86,7 +85,8 @@ def _point(sweep: Sweep, value: int, settings: Mapping[str, int]) -> Point:
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.growth", sweep.algorithm, json.dumps(given)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = json.loads(done.stdout.splitlines()[-1])
-    return Point(found.pop("parameters", None) or value, **found)
+    parameters = found.pop("parameters", value)
+    return Point(parameters if sweep.setting == "hidden" else value, **found)
 
 
 def mome(*, batch: int, cells: int, front: int, objectives: int, parameters: int) -> dict[str, float]:
@@ -199,8 +199,9 @@ def draw(name: str, points: list[Point], path: Path) -> None:
         axes.minorticks_off()
         axes.grid(alpha=0.3)
     left.set_yscale("log")
+    right.set_ylim(bottom=0)
     left.legend()
-    figure.suptitle(f"{sweep.algorithm}: {sweep.setting}" if sweep.setting != "hidden" else sweep.algorithm)
+    figure.suptitle(sweep.algorithm)
     figure.savefig(path, dpi=120)
 
 
