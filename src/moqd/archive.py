@@ -317,7 +317,7 @@ def _shorten_fronts(
     kept, least, width = (stays, enters), 0, min(NARROW, batch)
     while least < batch:
         which = over & (groups.size > least) & (groups.size <= width)
-        kept = shorten_all(which, kept, width=width, at_once=max(1, AT_ONCE // width))
+        kept = shorten_all(which, kept, width=width, at_once=max(1, min(num_groups, AT_ONCE // width)))
         least, width = width, min(WIDER * width, batch)
     return kept
 

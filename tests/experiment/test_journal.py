@@ -127,6 +127,8 @@ def test_what_fails_now_and_then_is_tried_again(evaluator, tmp_path):
     assert len(failures) == sum("failure" in entry for entry in entries) == np.sum(~evaluation.valid) > 0
     with pytest.raises(moqd.InputError, match="retries is -1"):
         moqd.FunctionTask(now_and_then, retries=-1, **NAMES)
+    with pytest.raises(moqd.InputError, match="retries is given, but solutions are evaluated all at once"):
+        moqd.FunctionTask(now_and_then, retries=1, batched=True, **NAMES)
 
 
 def interrupted(calls, at):

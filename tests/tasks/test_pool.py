@@ -80,6 +80,43 @@ def test_a_batch_that_is_left_leaves_no_process():
     pool.close()
 
 
+def test_what_a_call_has_started_ends_with_it(tmp_path):
+    """The simulator of a call that hangs, too."""
+
+    def simulate():
+        simulator = subprocess.Popen(["sleep", "60"])
+        (tmp_path / "pid").write_text(str(simulator.pid))
+        simulator.wait()
+
+    pool = ProcessPool(simulate, workers=1, timeout=1.0)
+    (result,) = results(pool, [((), {})])
+    assert result.failure is not None
+    assert result.failure.kind == "timeout"
+    simulator = Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    deadline = time.monotonic() + 10
+    while simulator.exists() and ") Z " not in simulator.read_text():  # gone, or only waited for by nobody
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    pool.close()
+
+
+def gives_what_cannot_be_read():
+    class Unreadable:
+        def __reduce__(self):
+            return int, ("no number",)
+
+    return Unreadable()
+
+
+@pytest.mark.parametrize("function", [lambda: lambda: 1, gives_what_cannot_be_read])
+def test_what_cannot_be_sent_back_is_a_failure(function):
+    pool = ProcessPool(function, workers=1)
+    (result,) = results(pool, [((), {})])
+    assert result.failure is not None
+    assert result.failure.kind == "raised"
+    pool.close()
+
+
 def test_a_function_that_cannot_be_sent_or_loaded_says_so():
     lock = __import__("threading").Lock()
     with pytest.raises(InputError, match="cannot be sent to another process"):

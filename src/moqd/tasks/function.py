@@ -111,6 +111,8 @@ class FunctionTask(Task):
         check_pool(self.evaluator, workers=self.workers, timeout=self.timeout)
         if not is_count(self.retries, 0):
             raise InputError(f"retries is {self.retries!r}; give a whole number of at least 0.")
+        if self.retries and (self.traceable or self.batched):
+            raise InputError("retries is given, but solutions are evaluated all at once; leave it out.")
         if self.evaluator != "here" and (self.traceable or self.batched):
             how = "traceable" if self.traceable else "batched"
             raise InputError(
@@ -212,14 +214,16 @@ class FunctionTask(Task):
     def _evaluate_on_host(self, key: Key, genotype: Genotype, journal: Journal | None) -> Evaluation:
         x = self.parameters(genotype)
         number = jax.tree.leaves(x)[0].shape[0]
-        seeds = np.asarray(jax.random.bits(key, (number,), "uint32")) if self.noisy else None
         if self.batched:
-            return self._evaluation(self._measure_batch(x, number, None if seeds is None else int(seeds[0])))
+            return self._evaluation(self._measure_batch(x, number, self._seeds(key, number)[0]))
         rows = [jax.tree.map(lambda leaf, i=i: leaf[i], x) for i in range(number)]
         outcomes = self._known(rows, journal)
         missing = [i for i in range(number) if i not in outcomes]
         for attempt in range(1, self.retries + 2):
-            calls = [self._arguments(rows[i], None if seeds is None else int(seeds[i])) for i in missing]
+            if not missing:
+                break
+            seeds = self._seeds(key if attempt == 1 else jax.random.fold_in(key, attempt), number)
+            calls = [self._arguments(rows[i], seeds[i]) for i in missing]
             again = []
             for index, result in self._calls(calls, missing, journal):
                 row, outcome = missing[index], self._outcome(result, attempt)
@@ -234,6 +238,10 @@ class FunctionTask(Task):
             missing = sorted(again)
         columns = zip(*(self._columns(outcomes[i].measured) for i in range(number)), strict=True)
         return self._evaluation(Measured(*(np.stack(column) for column in columns)))
+
+    def _seeds(self, key: Key, number: int) -> list[int] | list[None]:
+        """One for each of a batch; None if the function takes none."""
+        return np.asarray(jax.random.bits(key, (number,), "uint32")).tolist() if self.noisy else [None] * number
 
     def _known(self, rows: Sequence[Any], journal: Journal | None) -> dict[int, Outcome]:
         if journal is None:

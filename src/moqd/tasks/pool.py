@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import IO, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import cloudpickle
 
@@ -138,10 +138,10 @@ class WorkerPool:
                 finished.put(error)
 
         threads = [threading.Thread(target=serve, args=(own,), daemon=True) for own in self._workers[: len(arguments)]]
-        for thread in threads:
-            thread.start()
         left = len(arguments)
         try:
+            for thread in threads:
+                thread.start()
             while left:
                 one = finished.get()
                 if isinstance(one, BaseException):
@@ -149,12 +149,15 @@ class WorkerPool:
                 left -= 1
                 yield one
         finally:
-            if left:  # interrupted: what is under way is of no use any more
-                while not waiting.empty():
-                    waiting.get()
-                _stop_all(self._workers)
+            if left:  # interrupted: what is waiting or under way is of no use any more
+                with suppress(queue.Empty):
+                    while True:
+                        waiting.get_nowait()
             for thread in threads:
-                thread.join()
+                while thread.is_alive():
+                    if left:
+                        _stop_all(self._workers)  # again and again: one may just have been about to begin
+                    thread.join(0.1)
 
     def close(self) -> None:
         self._end()
@@ -199,6 +202,11 @@ def _stop_all(workers: Sequence[Worker]) -> None:
         one.stop()
 
 
+def _unpacked(message: bytes) -> Result:
+    answered, value = worker.answer(pickle.loads, ((message,), {}))
+    return _result(*value) if answered else _result(answered, value)
+
+
 def _too_late(timeout: float | None) -> Result:
     return Result(failure=Failure("timeout", f"it took more than the {timeout:g} s that it may take"))
 
@@ -218,9 +226,10 @@ class _Process:
         assert process.stdout is not None
         try:
             if not self._ready:
+                worker.send(process.stdin, pickle.dumps((sys.path, self._function)))
                 self._ready = worker.receive(process.stdout) is not None
             worker.send(process.stdin, cloudpickle.dumps(arguments))
-            if not select.select([process.stdout], [], [], self._timeout)[0]:
+            if not self._answers(process.stdout):
                 self.stop()
                 return _too_late(self._timeout)
             message = worker.receive(process.stdout)
@@ -231,7 +240,13 @@ class _Process:
                 process.wait(timeout=1)
             self.stop()
             return Result(failure=Failure("died", f"its process died ({_cause(process.returncode)})"))
-        return _result(*pickle.loads(message))
+        return _unpacked(message)
+
+    def _answers(self, pipe: IO[bytes]) -> bool:
+        """In time; the end of the pipe is an answer too."""
+        answers = select.poll()
+        answers.register(pipe, select.POLLIN)
+        return bool(answers.poll(None if self._timeout is None else 1e3 * self._timeout))
 
     def _start(self) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -242,15 +257,14 @@ class _Process:
             env=environment,
             start_new_session=True,  # Ctrl-C is for the run, which ends its workers
         )
-        assert process.stdin is not None
-        worker.send(process.stdin, pickle.dumps((sys.path, self._function)))
         self._process, self._ready = process, False
         return process
 
     def stop(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what the function has started, too
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
@@ -263,7 +277,7 @@ def _cause(code: int) -> str:
 
 
 class _Actor:
-    """An actor of Ray. Between its calls it keeps nobody from the CPU, so that pools do not wait for one another."""
+    """An actor of Ray. It reserves no CPU, so that pools do not wait for one another; Ray spreads them."""
 
     def __init__(self, ray: Any, function: Any, timeout: float | None) -> None:
         self._ray, self._function, self._timeout = ray, function, timeout
@@ -273,14 +287,14 @@ class _Actor:
         ray = self._ray
         try:
             if self._actor is None:
-                caller = ray.remote(max_restarts=0, scheduling_strategy="SPREAD")(_Caller)
-                self._actor = caller.remote(self._function)
-                ray.get(self._actor.load.remote())  # to find it a place and to load the function is not a call's time
+                sent = ray.remote(max_restarts=0, scheduling_strategy="SPREAD")(worker.Sent)
+                self._actor = sent.remote(self._function)
+                ray.get(self._actor.__ray_ready__.remote())  # to find a place and to load it is not a call's time
             answer = self._actor.call.remote(cloudpickle.dumps(arguments))
             if not ray.wait([answer], timeout=self._timeout)[0]:
                 self.stop()
                 return _too_late(self._timeout)
-            return _result(*pickle.loads(ray.get(answer)))
+            return _unpacked(ray.get(answer))
         except ray.exceptions.RayError as error:
             self.stop()
             return Result(failure=Failure("died", f"its process died ({type(error).__name__})", traceback.format_exc()))
@@ -289,18 +303,3 @@ class _Actor:
         actor, self._actor = self._actor, None
         if actor is not None and self._ray.is_initialized():
             self._ray.kill(actor)
-
-
-class _Caller:
-    """What an actor is."""
-
-    def __init__(self, function: bytes) -> None:
-        self._packed, self._function = function, None
-
-    def load(self) -> None:
-        self._loaded, self._function = worker.answer(pickle.loads, ((self._packed,), {}))
-
-    def call(self, arguments: bytes) -> bytes:
-        if not self._loaded:
-            return cloudpickle.dumps((False, self._function))
-        return cloudpickle.dumps(worker.answer(self._function, pickle.loads(arguments)))

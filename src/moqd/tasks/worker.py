@@ -6,6 +6,7 @@ the error output instead.
 
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -22,11 +23,13 @@ def send(pipe: IO[bytes], message: bytes) -> None:
 
 
 def receive(pipe: IO[bytes]) -> bytes | None:
-    """The next message; None at the end."""
+    """The next message; None at the end, which may be in the middle of one."""
     header = pipe.read(HEADER)
     if len(header) < HEADER:
         return None
-    return pipe.read(int.from_bytes(header, "little"))
+    length = int.from_bytes(header, "little")
+    message = pipe.read(length)
+    return message if len(message) == length else None
 
 
 def answer(function: Any, call: Any) -> tuple[bool, Any]:
@@ -38,11 +41,23 @@ def answer(function: Any, call: Any) -> tuple[bool, Any]:
         return False, (type(error).__name__, str(error), traceback.format_exc())
 
 
+class Sent:
+    """A function as it was sent, and its answers as they are sent back."""
+
+    def __init__(self, function: bytes) -> None:
+        self._loaded, self._function = answer(pickle.loads, ((function,), {}))
+
+    def call(self, arguments: bytes) -> bytes:
+        result = answer(self._function, pickle.loads(arguments)) if self._loaded else (False, self._function)
+        packed, message = answer(pickle.dumps, ((result,), {"protocol": 5}))
+        return message if packed else pickle.dumps((False, message))
+
+
 def _watch_parent(parent: int) -> None:
-    """Ends the process, whatever it is doing, when the one that started it is gone."""
+    """Ends the process and what it has started, whatever they are doing, when the one that started it is gone."""
     while os.getppid() == parent:
         time.sleep(1)
-    os._exit(1)
+    os.killpg(0, signal.SIGKILL)
 
 
 def main() -> None:
@@ -54,15 +69,10 @@ def main() -> None:
     threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True).start()
     path, function = pickle.loads(first)
     sys.path[:] = path
-    loaded, function = answer(pickle.loads, ((function,), {}))
+    sent = Sent(function)
     send(target, b"ready")  # what it takes to load the function is not the time of a call
     while (message := receive(source)) is not None:
-        result = answer(function, pickle.loads(message)) if loaded else (False, function)
-        try:
-            packed = pickle.dumps(result, protocol=5)
-        except Exception as error:
-            packed = pickle.dumps((False, (type(error).__name__, str(error), traceback.format_exc())))
-        send(target, packed)
+        send(target, sent.call(message))
 
 
 if __name__ == "__main__":
