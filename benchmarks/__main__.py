@@ -8,10 +8,12 @@ parts that are not measured again stay as they were.
 
 import json
 import platform
+import subprocess
 import sys
 import warnings
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -105,7 +107,7 @@ def learning(folder: Path) -> Iterator[Table]:
     variation = [row for row in whole if "variation" in row.what]
     yield ratios(
         "variation",
-        "64 policies by 100 gradient steps, beside the straightforward way",
+        "64 policies by 100 gradient steps, beside a scan under vmap that evaluates both critics on one device",
         [Measured(row.what, row.seconds, "vmap of scan", row.yardstick) for row in variation],
     )
     for name, title, rows in (
@@ -232,34 +234,51 @@ def show(table: Table) -> None:
     Console(width=120).print(drawn)
 
 
-def kept(folder: Path) -> dict[str, list[Table]]:
-    """The tables of each part, as they were measured last."""
+class Measurement(NamedTuple):
+    """Of one part."""
+
+    where: str
+    """When, and on what."""
+    tables: list[Table]
+
+
+def kept(folder: Path) -> dict[str, Measurement]:
+    """What was measured last of each part."""
     path = folder / "tables.json"
     found = json.loads(path.read_text()) if path.exists() else {}
-    return {part: [Table(**table) for table in found.get(part, [])] for part in PARTS}
+    return {
+        part: Measurement(found[part]["where"], [Table(**table) for table in found[part]["tables"]])
+        for part in PARTS
+        if part in found
+    }
 
 
-def write(tables: dict[str, list[Table]], folder: Path) -> None:
-    content = {part: [table._asdict() for table in found] for part, found in tables.items() if found}
+def write(parts: dict[str, Measurement], folder: Path) -> None:
+    parts = {part: parts[part] for part in PARTS if part in parts}
+    content = {
+        part: {"where": one.where, "tables": [table._asdict() for table in one.tables]} for part, one in parts.items()
+    }
     (folder / "tables.json").write_text(json.dumps(content, indent=1) + "\n")
-    head = (
-        f"# Speed, memory and growth\n\n`make bench` on {_machine()}. Times are medians; what is compared was called "
-        "in turns. Above each part stands the command for that part alone; tables.json has the same numbers.\n"
-    )
     compared = [
         (row[0], _at(table, row, "beside", "plain Brax"), _at(table, row, TIMES))
-        for found in tables.values()
-        for table in found
+        for one in parts.values()
+        for table in one.tables
         if TIMES in table.columns
         for row in table.rows
     ]
     overview = Table("ratios", "how many times as fast", ("what", "beside", TIMES), compared)
     sections = [
-        "\n".join([f"## {part}\n\n    python -m benchmarks {part}\n", *map(markdown, found)])
-        for part, found in tables.items()
-        if found
+        "\n".join([f"## {part}\n\n    python -m benchmarks {part}\n\n{one.where}.\n", *map(markdown, one.tables)])
+        for part, one in parts.items()
     ]
-    (folder / "README.md").write_text("\n".join([head, markdown(overview), *sections]))
+    (folder / "README.md").write_text("\n".join([HEAD, markdown(overview), *sections]))
+
+
+HEAD = """# Speed, memory and growth
+
+Made by `make bench`, or part by part by the commands below. Times are medians; what is compared was called in turns.
+tables.json has the same numbers.
+"""
 
 
 def _at(table: Table, row: Sequence[str], column: str, otherwise: str = "") -> str:
@@ -290,12 +309,19 @@ def main() -> None:
         if part not in PARTS:
             parser.error(f"unknown part {part!r}; give some of {', '.join(PARTS)}.")
     options.out.mkdir(parents=True, exist_ok=True)
-    for part in options.parts or PARTS:
-        for table in PARTS[part](options.out):
-            show(table)
-            tables = kept(options.out)
-            tables[part] = [*(other for other in tables[part] if other.name != table.name), table]
-            write(tables, options.out)
+    if len(options.parts) == 1:
+        measure(options.parts[0], options.out)
+        return
+    for part in options.parts or PARTS:  # each in a process of its own, since JAX can be set up only once
+        subprocess.run([sys.executable, "-m", "benchmarks", part, "--out", str(options.out)], check=True)
+
+
+def measure(part: str, folder: Path) -> None:
+    found: list[Table] = []
+    for table in PARTS[part](folder):
+        show(table)
+        found.append(table)
+        write({**kept(folder), part: Measurement(f"{date.today()}, {_machine()}", found)}, folder)
 
 
 if __name__ == "__main__":

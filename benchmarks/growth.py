@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,8 +74,6 @@ def measure() -> Iterator[tuple[str, list[Point]]]:
 
 def exponent(points: list[Point]) -> float:
     """Of the power of the setting by which the time grew at the last step: 1 is in proportion."""
-    from math import log
-
     last, end = points[-2:]
     return log(end.seconds / last.seconds) / log(end.value / last.value)
 
@@ -157,9 +156,7 @@ def mome_p2c(*, batch: int, cells: int, front: int, hidden: int, devices: int) -
 
 
 def _timed(algorithm: Any, task: Any, fill: Callable[[Any], Any]) -> dict[str, float]:
-    import resource
-
-    from benchmarks.timing import in_turns
+    from benchmarks.timing import in_turns, peak_bytes
     from moqd.experiment.loop import Loop
     from moqd.metrics import archive_metrics
 
@@ -174,9 +171,8 @@ def _timed(algorithm: Any, task: Any, fill: Callable[[Any], Any]) -> dict[str, f
         return loop.carry
 
     seconds = in_turns(iterate, rounds=ROUNDS)[0]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1)
-    best = loop.carry.progress.best
-    metrics = in_turns(lambda: archive_metrics(loop.archive, loop.reference_point, best), rounds=1)[0]
+    peak, best = peak_bytes(), loop.carry.progress.best
+    metrics = in_turns(lambda: archive_metrics(loop.archive, loop.reference_point, best), rounds=3)[0]
     return {"seconds": seconds, "gigabytes": peak / 1e9, "metrics": metrics}
 
 

@@ -121,18 +121,14 @@ def memory(num_iterations: int = 3) -> Iterator[tuple[str, float]]:
             arguments += ["--iterations", str(num_iterations), "--out"]
             code = (
                 "import sys, tempfile; from moqd.cli import main\n"
-                f"with tempfile.TemporaryDirectory() as folder: sys.exit(main({arguments} + [folder + '/run']))"
+                f"with tempfile.TemporaryDirectory() as folder: assert main({arguments} + [folder + '/run']) == 0"
             )
             yield f"{algorithm} on {task}, {num_iterations} iterations", _peak(code)
 
 
 def _peak(code: str) -> float:
     """Of a process that runs this, and nothing that ran before it."""
-    measured = (
-        "import resource, subprocess, sys\n"
-        f"subprocess.run([sys.executable, '-W', 'ignore', '-c', {code!r}], check=True, stdout=subprocess.DEVNULL)\n"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    done = subprocess.run([sys.executable, "-c", measured], check=True, capture_output=True, text=True)
-    kilobytes = int(done.stdout) / (1 if sys.platform == "linux" else 1024)
-    return kilobytes * 1024 / 1e9
+    measured = f"{code}\nfrom benchmarks.timing import peak_bytes; print(peak_bytes())"
+    command = [sys.executable, "-W", "ignore", "-c", measured]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout.split()[-1]) / 1e9

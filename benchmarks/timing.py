@@ -1,7 +1,9 @@
 """How things are timed: the median of several calls, the contenders in turns, so that all meet the same machine."""
 
+import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -26,6 +28,14 @@ def seconds(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     jax.block_until_ready(call())
     return time.perf_counter() - start
+
+
+def peak_bytes() -> int:
+    """Of this process so far. (On Linux ru_maxrss is at least that of the process which started it.)"""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def in_turns(*calls: Callable[[], object], rounds: int = 15) -> list[float]:

@@ -44,7 +44,7 @@ class StudyOptions:
     algorithms: tuple[str, ...] | None = None
     """Only these algorithms of a study with a name."""
     seeds: int | None = None
-    """How many seeds, from 0 on. If not given: 20 for the paper's studies, 6 for the small ones."""
+    """How many seeds, from 0 on, for all tasks. If not given: 20 for the paper's studies, 6 for the small ones."""
     preset: Literal["quick", "small", "paper"] | None = None
     """Other settings than those that a study with a name has."""
     iterations: int | None = None

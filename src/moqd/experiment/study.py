@@ -124,6 +124,11 @@ def make_study(
     for what, given in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
         if not given:
             raise InputError(f"study {name!r} has no {what}; give at least one.")
+    for task, own in (seeds_of or {}).items():
+        if task not in tasks:
+            raise unknown_name("task", task, tasks, of="seeds_of")
+        if not own:
+            raise InputError(f"study {name!r} has no seeds for {task!r}; give at least one.")
     of_task = {task: unique("seed", (seeds_of or {}).get(task, seeds)) for task in tasks}
     number = len(algorithms) * sum(map(len, of_task.values()))
     if number > MOST_RUNS:

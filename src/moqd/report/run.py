@@ -44,7 +44,7 @@ MEANINGS = {
 def write_report(run: Run, folder: Path | None = None) -> Path:
     """Writes report.md and its figures (PNG and PDF) into the folder, or that of the run, and says where it is."""
     if run.path is None:
-        raise InputError("the run has no folder to write a report to; give one with moqd.run(..., out=folder).")
+        raise InputError("the run has no folder to read from; give it one with moqd.run(..., out=folder).")
     folder = run.path if folder is None else users_folder(folder)
     if run.task.is_uncertain and read_reevaluation(run.path) is None and np.any(np.asarray(run.archive.valid)):
         reevaluate(run)

@@ -75,7 +75,7 @@ def write_study_report(results: Results, folder: Path) -> Path:
     """Writes the report, its tables and its figures into the folder, and says where the page is."""
     tables = {table.name: table for table in _tables(results)}
     for name, table in tables.items():
-        write_text(own_folder(own_folder(folder) / "tables") / f"{name}.csv", csv_text(table))
+        write_text(own_folder(folder / "tables") / f"{name}.csv", csv_text(table))
     blocks = list(_blocks(results, tables, own_folder(folder / "figures")))
     write_text(folder / "report.md", markdown(blocks))
     write_text(folder / "report.html", page(f"Study {results.study.name}", blocks))
