@@ -21,7 +21,6 @@ from moqd.experiment.study import STUDIES, Study, named_study, with_seeds
 from moqd.experiment.study_display import StudyDisplay, overview, show_status
 from moqd.experiment.study_file import read_study
 from moqd.experiment.workers import LocalWorkers, RayWorkers, Workers, gpus_here
-from moqd.files import users_folder
 from moqd.flags import parse
 from moqd.tasks.own import OWN
 
@@ -146,7 +145,7 @@ def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
         bar = progress.add_task("reading the runs", total=len(plan.runs))
         results = results_of(folder.parent, plan, tick=lambda: progress.advance(bar))
     with out.status("drawing the report"):
-        path = write_study_report(results, folder if to is None else users_folder(to))
+        path = write_study_report(results, to or folder)
     if results.unfinished:
         number = len(results.unfinished)
         out.print(

@@ -31,7 +31,7 @@ from moqd.experiment.presets import BATCHES, changed_options
 from moqd.experiment.results import Result, Results
 from moqd.experiment.statistics import CONFIDENCE, RESAMPLES
 from moqd.experiment.study import PlannedRun, Study
-from moqd.files import own_folder, write_text
+from moqd.files import own_folder, users_folder, write_text
 from moqd.plots.style import display_name, task_title, tasks_in_order
 from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Text, link, strong
 from moqd.report.markdown import markdown
@@ -75,7 +75,7 @@ def write_study_report(results: Results, folder: Path) -> Path:
     """Writes the report, its tables and its figures into the folder, and says where the page is."""
     tables = {table.name: table for table in _tables(results)}
     for name, table in tables.items():
-        write_text(own_folder(folder / "tables") / f"{name}.csv", csv_text(table))
+        write_text(own_folder(users_folder(folder) / "tables") / f"{name}.csv", csv_text(table))
     blocks = list(_blocks(results, tables, own_folder(folder / "figures")))
     write_text(folder / "report.md", markdown(blocks))
     write_text(folder / "report.html", page(f"Study {results.study.name}", blocks))
