@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,10 +14,10 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from moqd.devices import num_cores
-from moqd.errors import InputError, unknown_name
+from moqd.errors import InputError, StorageError, unknown_name
 from moqd.experiment.conduct import STUDY, Manner, conduct, stored_study, write_study
 from moqd.experiment.control import Control, signals
-from moqd.experiment.progress import RUNS, counts_of, results_of, standings_of
+from moqd.experiment.progress import RUNS, counts_of, keep_records, results_of, standings_of
 from moqd.experiment.study import STUDIES, Study, named_study, with_seeds
 from moqd.experiment.study_display import StudyDisplay, overview, show_status
 from moqd.experiment.study_file import read_study
@@ -144,6 +145,10 @@ def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
     with Progress(console=out, transient=True) as progress:
         bar = progress.add_task("reading the runs", total=len(plan.runs))
         results = results_of(folder.parent, plan, tick=lambda: progress.advance(bar))
+    with suppress(
+        StorageError
+    ):  # of somebody else's study, or on a disk that is full, a report can be made all the same
+        keep_records(folder.parent, results)
     with out.status("drawing the report"):
         path = write_study_report(results, to or folder)
     if results.unfinished:

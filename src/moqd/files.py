@@ -24,7 +24,10 @@ FORMAT = 1
 """Version of all files; a newer one is refused."""
 MOST_JSON = 2**24
 """Bytes of the largest JSON that is read."""
-DTYPES = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64", "uint32": "U32", "bool": "BOOL"}
+DTYPES = {
+    **{"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64", "uint32": "U32", "uint8": "U8"},
+    "bool": "BOOL",
+}
 
 
 class Tensor(NamedTuple):

@@ -20,10 +20,22 @@ from moqd.errors import InputError
 from moqd.experiment.conduct import STUDY, Manner, Watcher, conduct, stored_study, write_study
 from moqd.experiment.job import Ending, Job, main, note_failure, outcome_of, write_outcome
 from moqd.experiment.lock import RunLock, process_start
-from moqd.experiment.progress import Standing, counts_of, folder_of, results_of, seconds_left, standing_of, standings_of
+from moqd.experiment.progress import (
+    Standing,
+    counts_of,
+    folder_of,
+    keep_records,
+    results_of,
+    seconds_left,
+    standing_of,
+    standings_of,
+)
+from moqd.experiment.record import record_of
 from moqd.experiment.run import resume
 from moqd.experiment.study import PlannedRun, Variant, make_study
+from moqd.experiment.timing import TIMING
 from moqd.experiment.workers import LocalWorkers, RayWorkers, _on_a_node, carry_out, places
+from moqd.report import write_study_report
 
 ROOT = Path(__file__).parent.parent.parent
 OFTEN = Manner(cores=1, checkpoint_minutes=0.0, timing=False)
@@ -132,6 +144,7 @@ def test_results_are_read_without_genotypes(whole):
     for result, run in zip(results.results, study.runs, strict=True):
         assert (result.task, result.algorithm, result.seed) == (run.task, run.algorithm, run.seed)
         assert result.archive.genotype == ()
+        assert result.archive.feature.size == result.archive.preference.size == 0
         assert result.archive.fitness.shape == (8, 4, 2)
         assert result.metrics["iteration"][-1] == 600
         assert result.config["machine"]["cores"] == 1
@@ -369,7 +382,9 @@ def test_what_is_done_is_looked_at(whole, tmp_path, harm):
     run, other = study.runs
     folder = finished(local, run, tmp_path)
     finished(local, other, tmp_path)
-    assert len(results_of(tmp_path, study).results) == 2
+    results = results_of(tmp_path, study)
+    assert len(results.results) == 2
+    keep_records(tmp_path, results)  # which do not hide that a run is damaged
     config = json.loads((folder / "config.json").read_text())
     table, archive = folder / "metrics.csv", folder / "archive.safetensors"
     if harm == "extended":
@@ -391,6 +406,58 @@ def test_what_is_done_is_looked_at(whole, tmp_path, harm):
     if harm in ("gone", "flipped"):  # from the last checkpoint
         assert conduct(study, tmp_path, LocalWorkers(1), OFTEN, Watcher())
         assert archives_of(tmp_path, study) == archives_of(local, study)
+
+
+def tables_of(results, folder):
+    write_study_report(results, folder)
+    return {path.name: path.read_bytes() for path in (folder / "tables").iterdir()}
+
+
+def test_a_study_goes_on_from_its_records_alone(whole, tmp_path):
+    """On another machine, to which nothing else was taken: the same report, and only what is missing is made."""
+    local, elsewhere = whole[0], tmp_path / "elsewhere"
+    study, more = study_of([0, 1]), study_of([0, 1, 6])
+    for run in study.runs:
+        finished(local, run, tmp_path)
+    timing = {"iterations": 1, "devices": ["cpu"], "cores": 1, "processor": "p", "seconds": {}, "parameters": {}}
+    timing["seconds"] = {"iteration": [2.0], "rollout": [1.0], "addition": [0.5]}
+    timing["parameters"] = {"policy": 3, "actors": 0, "critics": 0}
+    (folder_of(tmp_path, study.runs[2]) / TIMING).write_text(json.dumps({"format": 1, **timing}))
+    results = results_of(tmp_path, study)
+    keep_records(tmp_path, results)
+    (elsewhere / "runs").mkdir(parents=True)
+    shutil.copytree(tmp_path / "records", elsewhere / "records")
+    assert all(path.stat().st_size < 20_000 for path in (elsewhere / "records").iterdir())
+
+    assert {one.state for one in standings_of(elsewhere, study)} == {"done"}
+    assert tables_of(results_of(elsewhere, study), tmp_path / "b") == tables_of(results, tmp_path / "a")
+    assert results_of(elsewhere, study).timings == results.timings
+    assert len(results.timings) == 1
+    seen = Seen()
+    assert conduct(more, elsewhere, LocalWorkers(2), OFTEN, seen)
+    assert sorted(seen.started) == sorted(run.key for run in more.runs if run.seed == 6)
+    assert len(results_of(elsewhere, more).results) == 6
+
+
+@pytest.mark.parametrize("harm", ["flipped", "another", "empty", "link"])
+def test_a_record_that_is_not_what_was_planned_is_in_no_number(whole, tmp_path, harm):
+    local, study = whole[0], study_of([0])
+    keep_records(tmp_path, results_of(local, study))
+    record, other = (record_of(tmp_path, run) for run in study.runs)
+    content = record.read_bytes()
+    record.unlink()
+    if harm == "link":
+        record.symlink_to(other)
+    else:
+        broken = {"flipped": content[:-9] + b"x" + content[-8:], "another": other.read_bytes(), "empty": b""}
+        record.write_bytes(broken[harm])
+    results = results_of(tmp_path, study)
+    assert [result.algorithm for result in results.results] == ["nsga2"]
+    (unfinished,) = results.unfinished
+    assert unfinished.state == "failed"
+    assert unfinished.reason.endswith("Remove it to have the run made again.")
+    record.unlink()
+    assert standing_of(tmp_path, study.runs[0]).state == "waiting"
 
 
 def test_what_cannot_be_read_is_a_failure(tmp_path):

@@ -10,9 +10,8 @@ from typing import Any
 from moqd.algorithms import ALGORITHMS
 from moqd.errors import InputError
 from moqd.experiment.job import Ending, Job
-from moqd.experiment.progress import RUNS, folder_of, forget_outcome, standing_of
+from moqd.experiment.progress import RUNS, folder_of, forget_outcome, standing_of, timing_of
 from moqd.experiment.study import PlannedRun, Study
-from moqd.experiment.timing import TIMING, read_timing
 from moqd.experiment.workers import Workers
 from moqd.files import FORMAT, own_folder, read_json, users_folder, write_json
 from moqd.options import is_count, overridden
@@ -201,12 +200,4 @@ def _to_time(study: Study, root: Path) -> list[PlannedRun]:
     for run in study.runs:
         if run.settings["algorithm"]["name"] in TIMED and standing_of(root, run).state == "done":
             done.setdefault((run.task, run.algorithm), []).append(run)
-    return [runs[0] for runs in done.values() if not any(_is_timed(folder_of(root, run)) for run in runs)]
-
-
-def _is_timed(folder: Path) -> bool:
-    try:
-        read_timing(folder / TIMING)
-    except InputError:
-        return False
-    return True
+    return [runs[0] for runs in done.values() if all(timing_of(root, run) is None for run in runs)]

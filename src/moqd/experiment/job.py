@@ -200,11 +200,15 @@ def _is_there(folder: Path, settings: Mapping[str, Any]) -> bool:
 
 def check_same(folder: Path, settings: Mapping[str, Any]) -> None:
     """The folder's name says that it is the same run; this sees whether that is true."""
-    config = read_config(folder)
+    check_settings(read_config(folder), settings, folder)
+
+
+def check_settings(config: Mapping[str, Any], settings: Mapping[str, Any], path: Path) -> None:
+    """Raises where the config in a file is not that of a run with these settings."""
     recorded = {**config, "task": config["task"]["options"]}
     different = [name for name, value in settings.items() if recorded.get(name) != value]
     if different:
-        raise InputError(f"{str(folder)!r} holds a run with another {' and '.join(different)}; move it away.")
+        raise InputError(f"{str(path)!r} holds a run with another {' and '.join(different)}; move it away.")
 
 
 def write_outcome(folder: Path, state: str, reason: str) -> None:

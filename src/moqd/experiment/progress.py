@@ -5,18 +5,19 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from moqd.archive import Archive
 from moqd.errors import InputError, StorageError
 from moqd.experiment.job import check_same, is_done, outcome_of, write_outcome
 from moqd.experiment.lock import is_held
+from moqd.experiment.record import RECORDS, read_record, record_of, recorded_timing_of, without_genotypes, write_record
 from moqd.experiment.results import Result, Results, Unfinished
 from moqd.experiment.run import OUTCOME
 from moqd.experiment.store import CONFIG, METRICS, last_row, load_run
 from moqd.experiment.study import PlannedRun, Study
-from moqd.experiment.timing import TIMING, read_timing
-from moqd.tasks import make_task
+from moqd.experiment.timing import TIMING, read_timing, write_timing
+from moqd.files import own_folder
+from moqd.tasks import Task, make_task
 
 STATES = ("done", "running", "stopped", "failed", "waiting")
 RUNS = "runs"
@@ -47,9 +48,16 @@ def folder_of(root: Path, run: PlannedRun) -> Path:
 def standing_of(root: Path, run: PlannedRun) -> Standing:
     """As its files say; what cannot be read is a failure."""
     try:
+        if _is_recorded(root, run):
+            return Standing(run, "done", run.settings["iterations"])
         return _standing(folder_of(root, run), run)
     except (OSError, InputError, StorageError) as error:
         return Standing(run, "failed", reason=str(error))
+
+
+def _is_recorded(root: Path, run: PlannedRun) -> bool:
+    """Whether the run was not begun here, but a record says what it gave elsewhere."""
+    return not (folder_of(root, run) / CONFIG).exists() and record_of(root, run).exists()
 
 
 def _standing(folder: Path, run: PlannedRun) -> Standing:
@@ -98,28 +106,63 @@ def seconds_left(standings: Sequence[Standing], workers: int) -> float | None:
 def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: None) -> Results:
     """All that is finished, and what is not; `tick` is called after each run that was read."""
     results, unfinished, timings = [], [], {}
+    tasks = {run.task: make_task(**run.settings["task"]) for run in study.runs}
     for run in study.runs:
-        standing, folder = standing_of(root, run), folder_of(root, run)
+        standing = standing_of(root, run)
         if standing.state == "done":
             try:
-                results.append(_read(folder, run))
+                results.append(_result(root, run, tasks[run.task]))
             except InputError as error:
-                with suppress(StorageError, InputError, OSError):  # it may be another user's
-                    write_outcome(folder, "failed", str(error))  # so that the study mends it when it is started again
                 unfinished.append(Unfinished(run.task, run.algorithm, run.seed, "failed", str(error)))
         else:
             how_far = f"at iteration {standing.iteration} of {standing.iterations}" if standing.iteration else ""
             unfinished.append(Unfinished(run.task, run.algorithm, run.seed, standing.state, standing.reason or how_far))
-        if (run.task, run.algorithm) not in timings and (folder / TIMING).exists():
-            with suppress(InputError):
-                timings[run.task, run.algorithm] = read_timing(folder / TIMING)
+        if (run.task, run.algorithm) not in timings and (timing := timing_of(root, run)) is not None:
+            timings[run.task, run.algorithm] = timing
         tick()
-    tasks = {run.task: make_task(**run.settings["task"]) for run in study.runs}
     return Results(study, tuple(results), tuple(unfinished), tasks, timings)
 
 
+def timing_of(root: Path, run: PlannedRun) -> dict[str, Any] | None:
+    """What the parts of its algorithm took, if that was measured, here or elsewhere."""
+    for path in (folder_of(root, run) / TIMING, recorded_timing_of(root, run)):
+        with suppress(InputError):
+            return read_timing(path)
+    return None
+
+
+def keep_records(root: Path, results: Results) -> None:
+    """Writes the records of results that have none yet, and copies of what was timed."""
+    own_folder(root / RECORDS)
+    of_run = {(run.task, run.algorithm, run.seed): run for run in results.study.runs}
+    for result in results.results:
+        run = of_run[result.task, result.algorithm, result.seed]
+        if not record_of(root, run).exists():
+            write_record(record_of(root, run), result)
+        timing = folder_of(root, run) / TIMING
+        if timing.exists() and not recorded_timing_of(root, run).exists():
+            with suppress(InputError):  # a damaged one is made anew
+                write_timing(recorded_timing_of(root, run), read_timing(timing))
+
+
+def _result(root: Path, run: PlannedRun, task: Task) -> Result:
+    """What a run that is done has given."""
+    if _is_recorded(root, run):
+        try:
+            return read_record(record_of(root, run), run, task)
+        except InputError as error:
+            raise InputError(f"{error} Remove it to have the run made again.") from error
+    folder = folder_of(root, run)
+    try:
+        return _read(folder, run)
+    except InputError as error:
+        with suppress(StorageError, InputError, OSError):  # it may be another user's
+            write_outcome(folder, "failed", str(error))  # so that the study mends it when it is started again
+        raise
+
+
 def _read(folder: Path, run: PlannedRun) -> Result:
-    """Without genotypes; raises where the folder does not hold this run, to its end."""
+    """From the folder of a run; raises where it does not hold this run, to its end."""
     check_same(folder, run.settings)
     loaded = load_run(folder)
     if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.settings["iterations"]:
@@ -127,7 +170,7 @@ def _read(folder: Path, run: PlannedRun) -> Result:
     for name in ("versions", "machine"):
         if not isinstance(loaded.config.get(name), dict):
             raise InputError(f"{str(folder / CONFIG)!r} is damaged: it does not say the {name}.")
-    archive: Archive = loaded.archive._replace(genotype=())
+    archive = without_genotypes(loaded.archive)
     return Result(
         run.task, run.algorithm, run.seed, loaded.metrics, archive, loaded.reference_point, loaded.config, folder
     )

@@ -23,11 +23,12 @@ class Result(NamedTuple):
     metrics: Mapping[str, Float[np.ndarray, "rows"]]
     """The columns of metrics.csv."""
     archive: Archive
-    """Without genotypes, of which those of all runs together may be too large: `genotype` is ()."""
+    """With nothing but the fitness of its solutions: what the others of all runs take together may be too much."""
     reference_point: Float[np.ndarray, "objectives"]
     """In the units and the (maximised) direction of `archive.fitness`."""
     config: Mapping[str, Any]
     path: Path
+    """Of the run's folder, or of its record."""
 
 
 class Unfinished(NamedTuple):

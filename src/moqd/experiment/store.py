@@ -207,13 +207,18 @@ def read_config(folder: Path) -> dict[str, Any]:
         config = read_json(path, "a config of a moqd run")
     except MissingFileError as error:
         raise InputError(f"{str(folder)!r} is not a run: it holds no {CONFIG}; give the folder of a run.") from error
+    check_config(config, path)
+    return config
+
+
+def check_config(config: Mapping[str, Any], path: Path) -> None:
+    """Raises where what a file says cannot be the config of a run."""
     for name, (holds, expected) in CHECKS.items():
         value: Any = config
         for key in name.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         if not holds(value):
             raise InputError(f"{str(path)!r} is damaged: {name} is {str(value)[:50]!r}, not {expected}.")
-    return config
 
 
 def _count(least: int, most: float = math.inf) -> Check:
