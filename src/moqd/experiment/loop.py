@@ -90,6 +90,7 @@ class Loop:
         self._journal: RunJournal | None = None
         self._all_failed = 0
         """Batches in a row of which every evaluation failed, of a task on the host."""
+        self._keys = jax.jit(keys_for)
         self._root = jax.random.key(seed)
         self._spread = task.uses_devices or algorithm.uses_devices
         self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
@@ -217,9 +218,10 @@ class Loop:
         return jax.lax.fori_loop(start, stop, lambda i, last: self._step(root, i, last[0]), (carry, none_yet))
 
     def _step(self, root: Key, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
-        offspring = self._ask(key_for(root, iteration, Purpose.ASK), iteration, carry.state)
-        evaluation = self._evaluate(key_for(root, iteration, Purpose.EVALUATE), offspring.genotype, iteration)
-        return self._tell(key_for(root, iteration, Purpose.TELL), carry, offspring, evaluation)
+        key_ask, key_evaluate, key_tell = self._keys(root, iteration)
+        offspring = self._ask(key_ask, iteration, carry.state)
+        evaluation = self._evaluate(key_evaluate, offspring.genotype, iteration)
+        return self._tell(key_tell, carry, offspring, evaluation)
 
     def _evaluation_program(self) -> Any:
         task = self._task
@@ -335,6 +337,12 @@ class Loop:
 
 def key_for(root: Key, iteration: Int[Array, ""], purpose: Purpose) -> Key:
     return jax.random.fold_in(jax.random.fold_in(root, iteration), int(purpose))
+
+
+def keys_for(root: Key, iteration: Int[Array, ""]) -> tuple[Key, Key, Key]:
+    """Those of an iteration: to ask, evaluate and tell."""
+    ask, evaluate, tell = (key_for(root, iteration, one) for one in (Purpose.ASK, Purpose.EVALUATE, Purpose.TELL))
+    return ask, evaluate, tell
 
 
 def reference_from(

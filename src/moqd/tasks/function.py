@@ -326,7 +326,12 @@ class FunctionTask(Task):
 
     # ---------------------------------------------------------------------------------------- what it returned
 
-    def _evaluation(self, measured: Measured) -> Evaluation:
+    @cached_property
+    def _evaluation(self) -> Callable[[Measured], Evaluation]:
+        """Compiled: operation by operation, it would take longer than a small population's generation."""
+        return jax.jit(self._evaluation_of)
+
+    def _evaluation_of(self, measured: Measured) -> Evaluation:
         objectives, features, constraints = (jnp.asarray(part, jnp.float32) for part in measured)
         valid, violation = jnp.ones(objectives.shape[0], bool), None
         if self.constraint_names:
