@@ -120,7 +120,7 @@ def survive(
     last.
     """
     ranked = rank(fitness, valid & (violation <= 0), number)
-    survivor = jnp.lexsort((*ranked.key, violation, ~valid))[:number]
+    survivor = jnp.lexsort((*ranked.key, jnp.where(valid, violation, jnp.inf)))[:number]
     merit = jnp.concatenate([-violation[:, None], ranked.merit], axis=1)
     return survivor, merit[survivor]
 
