@@ -25,7 +25,10 @@ PREFERENCES = 16
 
 def report(run: moqd.Run) -> None:
     assert run.path is not None
-    newest = max(path for path in (run.path / FOLDER).iterdir() if path.name.isdecimal())
+    found = [path for path in (run.path / FOLDER).glob("*") if path.name.isdecimal()]
+    if not found or not run.config["algorithm"]["name"].startswith("mome-p2c") or run.task.num_objectives != 2:
+        sys.exit(f"{str(run.path)!r} is no run of MOME-P2C with two objectives and a checkpoint; give one that is.")
+    newest = max(found)
     tensors = read_tensors(newest / STATE)
     weight = np.linspace(0, 1, PREFERENCES, dtype=np.float32)
     preference = jnp.asarray(np.stack([weight, 1 - weight], axis=1))
@@ -51,7 +54,10 @@ def main() -> None:
         sys.exit(__doc__)
     moqd.use_devices(1)
     for path in map(Path, sys.argv[1:]):
-        report(moqd.load_run(path))
+        try:
+            report(moqd.load_run(path))
+        except moqd.InputError as error:
+            sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -130,3 +130,12 @@ def test_what_the_user_can_mend_is_one_sentence(arguments, message, capsys, tmp_
     assert main(arguments) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["runs", "records"])
+def test_a_study_is_not_named_as_a_folder_beside_it(tmp_path, capsys, name):
+    file = tmp_path / "study.toml"
+    file.write_text(f'name = "{name}"\ntasks = ["arm-2"]\nalgorithms = ["mome"]\nseeds = 1\niterations = 1\n')
+    assert main(["study", str(file), "--out", str(tmp_path)]) == 2
+    assert f"a study cannot be named '{name}'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [file]

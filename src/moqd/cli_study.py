@@ -18,6 +18,7 @@ from moqd.errors import InputError, StorageError, unknown_name
 from moqd.experiment.conduct import STUDY, Manner, conduct, stored_study, write_study
 from moqd.experiment.control import Control, signals
 from moqd.experiment.progress import RUNS, counts_of, keep_records, results_of, standings_of
+from moqd.experiment.record import RECORDS
 from moqd.experiment.study import STUDIES, Study, named_study, with_seeds
 from moqd.experiment.study_display import StudyDisplay, overview, show_status
 from moqd.experiment.study_file import read_study
@@ -145,9 +146,7 @@ def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
     with Progress(console=out, transient=True) as progress:
         bar = progress.add_task("reading the runs", total=len(plan.runs))
         results = results_of(folder.parent, plan, tick=lambda: progress.advance(bar))
-    with suppress(
-        StorageError
-    ):  # of somebody else's study, or on a disk that is full, a report can be made all the same
+    with suppress(StorageError):  # the report of somebody else's study can be made all the same
         keep_records(folder.parent, results)
     with out.status("drawing the report"):
         path = write_study_report(results, to or folder)
@@ -200,8 +199,10 @@ def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:
         flag = f"--{next(iter(selected)).replace('_', '-')}"
         raise InputError(f"{flag} does not go with the file of a study, which says it; change it there.")
     plan = read_study(given)
-    if plan.name == RUNS:
-        raise InputError(f"a study cannot be named {RUNS!r}, as the folder of runs is; give it another name.")
+    if plan.name in (RUNS, RECORDS):
+        raise InputError(
+            f"a study cannot be named {plan.name!r}, as the folder of all {plan.name} is; give another name."
+        )
     return options.out, _noted(plan if seeds is None else with_seeds(plan, seeds), options, out)
 
 

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 from moqd.errors import InputError, StorageError
 from moqd.experiment.job import check_same, is_done, outcome_of, write_outcome
 from moqd.experiment.lock import is_held
-from moqd.experiment.record import RECORDS, read_record, record_of, recorded_timing_of, without_genotypes, write_record
+from moqd.experiment.record import (
+    RECORDS,
+    check_origin,
+    read_record,
+    record_of,
+    recorded_timing_of,
+    without_genotypes,
+    write_record,
+)
 from moqd.experiment.results import Result, Results, Unfinished
 from moqd.experiment.run import OUTCOME
 from moqd.experiment.store import CONFIG, METRICS, last_row, load_run
@@ -167,9 +175,7 @@ def _read(folder: Path, run: PlannedRun) -> Result:
     loaded = load_run(folder)
     if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.settings["iterations"]:
         raise InputError(f"{str(folder / METRICS)!r} is damaged: it does not reach the run's last iteration.")
-    for name in ("versions", "machine"):
-        if not isinstance(loaded.config.get(name), dict):
-            raise InputError(f"{str(folder / CONFIG)!r} is damaged: it does not say the {name}.")
+    check_origin(loaded.config, folder / CONFIG)
     archive = without_genotypes(loaded.archive)
     return Result(
         run.task, run.algorithm, run.seed, loaded.metrics, archive, loaded.reference_point, loaded.config, folder

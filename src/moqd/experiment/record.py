@@ -5,6 +5,7 @@ record counts in its place. So a study can be kept, sent and continued on anothe
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,20 @@ def read_record(path: Path, run: PlannedRun, task: Task) -> Result:
         raise InputError(f"{str(path)!r} is damaged ({type(error).__name__}: {error}).") from error
     check_config(config, path)
     check_settings(config, run.settings, path)
+    check_origin(config, path)
     point = config["reference_point"]
     if not whole_run or point is None or len(point) != task.num_objectives:
-        raise InputError(f"{str(path)!r} is damaged: it does not hold the run to its last iteration.")
+        raise InputError(f"{str(path)!r} is damaged: it has no whole table of metrics, or no reference point.")
     archive = unpacked(_template(cells, front, task), arrays, jnp.asarray, repr(str(path)))
     reference_point = np.asarray(point, float) * task.direction
     return Result(run.task, run.algorithm, run.seed, metrics, archive, reference_point, config, path)
+
+
+def check_origin(config: Mapping[str, Any], path: Path) -> None:
+    """Raises where a config does not say with what and on what the run was made, which reports tell."""
+    for name in ("versions", "machine"):
+        if not isinstance(config.get(name), dict):
+            raise InputError(f"{str(path)!r} is damaged: it does not say the {name}.")
 
 
 def _template(cells: int, front: int, task: Task) -> Archive:
