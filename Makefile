@@ -17,13 +17,13 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 		{ echo "moqd needs Python 3.11 or newer, but $(PYTHON) is older; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.bench-installed: requirements-bench.lock $(VENV)/.installed
 	@echo "installing the peers to measure against ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --require-hashes -r requirements-bench.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-bench.lock
 	@touch $@
 
 demo: install  ## teach a hopper to hop by MOME-P2C, in a few minutes, and show what it found
