@@ -36,23 +36,23 @@ def non_dominated_ranks(points: Points, valid: Mask | None = None) -> Int[Array,
     """The front each point belongs to: 0 for the non-dominated, 1 for those once they are gone, ...; invalid rows last.
 
     A point's rank is the length of the longest chain of points that dominate each other and then it. Dominators come
-    first in lexicographic order, so one pass over the points finds all ranks without a matrix of pairs.
+    later in lexicographic order, so one pass from its end finds all ranks without a matrix of pairs.
     """
     num_points = points.shape[0]
     if num_points == 0:
         return jnp.zeros(0, jnp.int32)
     valid = jnp.ones(num_points, bool) if valid is None else valid
-    order = jnp.lexsort((*(-points).T[::-1], ~valid))
-    ordered, ordered_valid = points[order], valid[order]
+    order = _lexicographic(_keys(points, valid))
+    ordered, num_valid = points[order], jnp.sum(valid)
 
     def rank_next(i: Int[Array, ""], ranks: Int[Array, "points"]) -> Int[Array, "points"]:
-        point = jnp.broadcast_to(ordered[i], ordered.shape)
-        rank = jnp.max(jnp.where(dominates(ordered, point), ranks + 1, 0), initial=0)
-        return ranks.at[i].set(jnp.where(ordered_valid[i], rank, num_points))
+        last = num_valid - 1 - i
+        point = jnp.broadcast_to(ordered[last], ordered.shape)
+        return ranks.at[last].set(jnp.max(jnp.where(dominates(ordered, point), ranks + 1, 0), initial=0))
 
-    # Points that are not ranked yet hold -1, so that the few of them that may be compared can never raise a rank.
-    ranks = jax.lax.fori_loop(0, num_points, rank_next, jnp.full(num_points, -1))
-    return jnp.zeros(num_points, ranks.dtype).at[order].set(ranks)
+    # Rows that are not ranked, or not yet, hold -1: whatever they are compared with, they can never raise a rank.
+    ranks = jax.lax.fori_loop(0, num_valid, rank_next, jnp.full(num_points, -1))
+    return jnp.zeros(num_points, ranks.dtype).at[order].set(jnp.where(ranks < 0, num_points, ranks))
 
 
 def crowding_distance(
@@ -130,7 +130,7 @@ class _Neighbours(NamedTuple):
 def _neighbours(points: Points, valid: Mask, front: Int[Array, "points"] | None = None) -> _Neighbours:
     """The neighbours of the valid points within their fronts, ties in an objective in lexicographic order."""
     num_points, num_objectives = points.shape
-    keys = jnp.where(valid[:, None], points, jnp.inf)
+    keys = _keys(points, valid)
     place = (_places_by_counting if num_points <= 128 else _places_by_sorting)(keys, front)
     row = jnp.arange(num_objectives)[:, None]
     in_order = jnp.full((num_objectives, num_points + 2), num_points)
@@ -144,6 +144,16 @@ def _neighbours(points: Points, valid: Mask, front: Int[Array, "points"] | None 
         return jnp.where(same, candidate, num_points)
 
     return _Neighbours(neighbour(-1), neighbour(1), place[0])
+
+
+def _keys(points: Points, valid: Mask) -> Points:
+    """By which rows are sorted: those that are no points come last."""
+    return jnp.where(valid[:, None], points, jnp.inf)
+
+
+def _lexicographic(keys: Points) -> Int[Array, "points"]:
+    """The ascending order of rows. Ranks and crowding distances of the same points share it: XLA sorts once."""
+    return jnp.lexsort(tuple(keys.T[::-1]))
 
 
 def _places_by_counting(keys: Points, front: Int[Array, "points"] | None) -> Int[Array, "objectives points"]:
@@ -163,7 +173,7 @@ def _places_by_counting(keys: Points, front: Int[Array, "points"] | None) -> Int
 def _places_by_sorting(keys: Points, front: Int[Array, "points"] | None) -> Int[Array, "objectives points"]:
     """The same places from sorting: for many points."""
     front = jnp.zeros(keys.shape[0], jnp.int32) if front is None else front
-    lexicographic = jnp.lexsort(tuple(keys.T[::-1]))
+    lexicographic = _lexicographic(keys)
 
     def places(key: Float[Array, "points"]) -> Int[Array, "points"]:
         order = lexicographic[jnp.lexsort((key[lexicographic], front[lexicographic]))]
