@@ -17,6 +17,7 @@ from moqd.experiment.analysis import (
     METRICS,
     OVER_TIME,
     Table,
+    additions_table,
     comparisons_table,
     curve,
     curves_table,
@@ -326,6 +327,15 @@ def test_the_representative_run_is_the_median_one(scores, expected):
     assert representative(runs).seed == expected
 
 
+def test_additions_by_half_of_the_iterations():
+    added, nothing = [[0, 4, 5, 40], [3, 0, 0, 60], [1, 1, 2, 50]], [0] * 4
+    columns = {"iteration": [0, 5, 10, 20], "added_pg": nothing}
+    counted = [made("a", seed, nothing, added_ga=column, **columns) for seed, column in enumerate(added)]
+    results = results_of([*counted, made("b", 0)], ("a", "b", "c"))
+    # of the first half 9, 3 and 4, of the second 40, 60 and 50
+    assert additions_table(results).rows == [("hill", "a", "ga", 3, 4, 50)]
+
+
 def test_wall_clock_and_parameters():
     timing = {
         "seconds": {"iteration": [1.0, 2.0, 3.0, 4.0, 50.0], "rollout": [0.5] * 5},
@@ -351,7 +361,7 @@ def test_every_table_is_of_plain_values_whatever_is_there(runs):
     tables = [
         *(runs_table(results), summary_table(results), comparisons, one_hot_table(results), tally_table(comparisons)),
         *(efficiency_table(results), curves_table(results), wall_clock_table(results), parameters_table(results)),
-        unfinished_table(results),
+        *(additions_table(results), unfinished_table(results)),
     ]
     assert len({table.name for table in tables}) == len(tables)
     for table in tables:

@@ -126,6 +126,7 @@ def _result(
         "seconds": 1 + (900 - 80 * place) * progress,
         "hypervolume_exact": np.ones(num_rows),
         "failed_evaluations": np.zeros(num_rows),
+        "added_ga": np.arange(num_rows) * (100.0 - place),
     }
     config = {
         "format": 1,

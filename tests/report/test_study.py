@@ -56,7 +56,7 @@ TAGS = {
 }
 TABLES = {
     *("runs", "summary", "comparisons", "one_hot", "tally", "data_efficiency", "curves", "wall_clock", "parameters"),
-    "unfinished",
+    *("additions", "unfinished"),
 }
 
 
@@ -245,9 +245,12 @@ def test_data_efficiency_and_time_and_size(folder):
         assert [60 * float(own), 60 * float(whole)] == pytest.approx(
             [float(row["seconds"]), float(row["algorithm_seconds"])], abs=3.01
         )
+    head, _ = grid_of(folder, "Solutions that entered the archive")
+    assert head == ["task", "algorithm", "Iso+LineDD"]
     head, _ = grid_of(folder, "Seconds per iteration")
     assert head == ["task", "algorithm", "iteration", "rollout", "policy-gradient variation", "training", "addition"]
     text = (folder / "report.md").read_text()
+    assert "| Hopper-2 | MOME-PGX | 99 / 495 |" in text  # 0, 99, 198, 297 in four rows
     # 5 measurements of 3.00 to 3.12 s: median 3.06, quartiles 3.03 and 3.09
     assert "| Hopper-2 | MOME-P2C | 3.060 (3.030 – 3.090) | 1.020 (" in text
     assert "| own task | MOME-PGX | 5,126 | 20,800 | 584,000 |" in text
@@ -314,7 +317,7 @@ def test_every_link_leads_somewhere(tmp_path):
     page = Page((tmp_path / "report.html").read_text())
     inside = [link for link in page.links if link.startswith("#")]
     assert {link[1:] for link in inside} <= set(page.anchors)
-    assert len(inside) == 6
+    assert len(inside) == 7
     assert len(page.anchors) == len(set(page.anchors))
     images = [link for link in page.links if link.startswith("data:")]
     assert len(images) == page.tags["img"] == 5

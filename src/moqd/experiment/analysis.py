@@ -29,6 +29,7 @@ from moqd.experiment.statistics import (
     smallest_adjusted_p,
 )
 from moqd.metrics import sparsity_metrics
+from moqd.types import Source
 
 SIGNIFICANCE = 0.05
 ONE_HOT, ONE_HOT_RIVAL = "mome-p2c-one-hot", "mome-pgx"
@@ -245,6 +246,23 @@ def curves_table(results: Results) -> Table:
         numbers = (evaluations.astype(int), seeds, median, lower, upper)
         rows += [(task, algorithm, metric, *row) for row in zip(*(column.tolist() for column in numbers), strict=True)]
     return Table("curves", columns, rows)
+
+
+def additions_table(results: Results) -> Table:
+    """How many solutions of each source entered the archive: medians over seeds, of either half of the iterations."""
+    rows = []
+    for task, algorithm, source in product(results.study.tasks, results.study.algorithms, Source):
+        column = f"added_{source.name.lower()}"
+        halves = [_halves(one.metrics, column) for one in results.of(task, algorithm) if column in one.metrics]
+        if np.any(halves):
+            rows.append((task, algorithm, source.name.lower(), len(halves), *np.median(halves, axis=0).tolist()))
+    return Table("additions", ("task", "algorithm", "source", "seeds", "first_half", "second_half"), rows)
+
+
+def _halves(metrics: Mapping[str, Float[np.ndarray, "rows"]], column: str) -> tuple[float, float]:
+    """The sums of a column up to the middle of the iterations, and from there on."""
+    early = metrics["iteration"] <= metrics["iteration"][-1] / 2
+    return float(np.sum(metrics[column], where=early)), float(np.sum(metrics[column], where=~early))
 
 
 def wall_clock_table(results: Results) -> Table:

@@ -15,6 +15,7 @@ from moqd.experiment.analysis import (
     METRICS,
     SIGNIFICANCE,
     Table,
+    additions_table,
     comparisons_table,
     curves_table,
     efficiency_table,
@@ -39,6 +40,7 @@ from moqd.report.numbers import NOTHING, count, number, signed
 from moqd.report.page import page
 from moqd.report.pictures import draw_groups, draw_wall_clock
 from moqd.report.tables import (
+    additions_grid,
     comparison_grids,
     efficiency_blocks,
     pair_grid,
@@ -59,6 +61,7 @@ CONTENTS = {
     "tally": "wins, ties and losses over tasks",
     "data_efficiency": "evaluations and seconds to the final median of each other algorithm",
     "curves": "metrics over evaluations, as medians and quartiles",
+    "additions": "solutions that entered the archive, by how they were made",
     "wall_clock": "seconds per iteration and of its parts",
     "parameters": "numbers of parameters",
     "unfinished": "runs that are not finished",
@@ -107,6 +110,7 @@ def _tables(results: Results) -> Iterator[Table]:
     yield tally_table(comparisons)
     yield efficiency_table(results)
     yield curves_table(results)
+    yield additions_table(results)
     yield wall_clock_table(results)
     yield parameters_table(results)
     yield unfinished_table(results)
@@ -341,6 +345,9 @@ def _findings(results: Results, tables: Mapping[str, Table], figures: Path) -> I
     if len(study.algorithms) > 1 and reached:
         yield Heading(2, "Data efficiency")
         yield from efficiency_blocks(tables["data_efficiency"], reached, study.reference)
+    if tables["additions"].rows:
+        yield Heading(2, "What fills the archive")
+        yield additions_grid(tables["additions"])
     yield Heading(2, "Figures")
     yield from draw_groups(results, figures)
 

@@ -24,6 +24,10 @@ PARTS = {
 """Of an iteration, as timing.json names them."""
 
 
+SOURCES = {"random": "random", "ga": "Iso+LineDD", "pg": "policy gradient", "actor": "actor"}
+"""Of solutions, as metrics.csv names them."""
+
+
 def rows_of(table: Table) -> list[dict[str, Any]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
@@ -224,6 +228,24 @@ def _effort(row: Row) -> Text:
         return "never"
     times = duration_of(row["seconds"], row["algorithm_seconds"])
     return (count(row["evaluations"]), Span(f"{row['share']:.0%}; {times}", "quiet"))
+
+
+def additions_grid(additions: Table) -> Grid:
+    """Solutions that entered the archive: (task, algorithm) x sources."""
+    found = by(additions, "task", "algorithm", "source")
+    sources = [source for source in SOURCES if any(source == row["source"] for row in rows_of(additions))]
+    body: list[tuple[Text, ...]] = []
+    for task, algorithm in dict.fromkeys(key[:2] for key in found):
+        rows = [found.get((task, algorithm, source)) for source in sources]
+        cells = [f"{count(row['first_half'])} / {count(row['second_half'])}" if row else NOTHING for row in rows]
+        body.append((task_title(task), display_name(algorithm), *cells))
+    return Grid(
+        ("task", "algorithm", *(SOURCES[source] for source in sources)),
+        tuple(body),
+        "Solutions that entered the archive in the first / in the second half of the iterations, by how they were "
+        "made; medians over seeds.",
+        right=range(2, 2 + len(sources)),
+    )
 
 
 def wall_clock_grid(wall_clock: Table) -> Grid:
