@@ -276,8 +276,8 @@ def write(parts: dict[str, Measurement], folder: Path) -> None:
 
 HEAD = """# Speed, memory and growth
 
-Made by `make bench`, or part by part by the commands below. Times are medians; what is compared was called in turns.
-tables.json has the same numbers.
+Made by `make bench`, or part by part by the commands below. Times are medians, in the profile the least of
+several; what is compared was called in turns. tables.json has the same numbers.
 """
 
 
@@ -312,8 +312,12 @@ def main() -> None:
     if len(options.parts) == 1:
         measure(options.parts[0], options.out)
         return
+    failed = []
     for part in options.parts or PARTS:  # each in a process of its own, since JAX can be set up only once
-        subprocess.run([sys.executable, "-m", "benchmarks", part, "--out", str(options.out)], check=True)
+        if subprocess.run([sys.executable, "-m", "benchmarks", part, "--out", str(options.out)]).returncode:
+            failed.append(part)
+    if failed:
+        sys.exit(f"not measured, for the reasons above: {', '.join(failed)}; try again: python -m benchmarks PART")
 
 
 def measure(part: str, folder: Path) -> None:

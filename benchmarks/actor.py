@@ -3,8 +3,9 @@
 python -m benchmarks.actor RUN [RUN ...]
 
 reads the newest checkpoint of each run (of two objectives), evaluates the actor folded at each preference, and prints
-that beside the best sum of objectives in the archive. Rewards are scaled by their standard deviations before they are
-weighted, so the preference that stands for the plain sum of objectives is in proportion to these.
+its objectives and features beside the best sum of objectives in the archive. Rewards are scaled by their standard
+deviations before they are weighted, so the preference that stands for the plain sum of objectives is in proportion to
+these.
 """
 
 import sys
@@ -25,22 +26,23 @@ PREFERENCES = 16
 
 def report(run: moqd.Run) -> None:
     assert run.path is not None
-    found = [path for path in (run.path / FOLDER).glob("*") if path.name.isdecimal()]
-    if not found or not run.config["algorithm"]["name"].startswith("mome-p2c") or run.task.num_objectives != 2:
+    checkpoints = [path for path in (run.path / FOLDER).glob("*") if path.name.isdecimal()]
+    if not checkpoints or not run.config["algorithm"]["name"].startswith("mome-p2c") or run.task.num_objectives != 2:
         sys.exit(f"{str(run.path)!r} is no run of MOME-P2C with two objectives and a checkpoint; give one that is.")
-    newest = max(found)
+    newest = max(checkpoints)
     tensors = read_tensors(newest / STATE)
     weight = np.linspace(0, 1, PREFERENCES, dtype=np.float32)
     preference = jnp.asarray(np.stack([weight, 1 - weight], axis=1))
-    fitness = np.asarray(run.task.evaluate_fitness(jax.random.key(0), inject(_actor(tensors), preference)).fitness)
+    found = run.task.evaluate_fitness(jax.random.key(0), inject(_actor(tensors), preference))
+    fitness, feature = np.asarray(found.fitness), np.asarray(found.feature)
     deviation = np.sqrt(tensors["state/experience/reward_stats/variance"])
     archived = run.solutions().objectives
     best = archived[np.argmax(archived.sum(axis=1))]
     print(f"\n{run.path.name}: best sum in the archive {best.sum():.0f}, of {np.round(best)}")
     print(f"the plain sum is the preference {deviation[0] / deviation.sum():.2f} for the first objective")
-    print("weight  " + "".join(f"{name:>24}" for name in (*run.task.objective_names, "sum")))
-    for w, values in zip(weight, fitness, strict=True):
-        print(f"{w:6.2f}  " + "".join(f"{value:24.0f}" for value in (*values, values.sum())))
+    print("weight  " + "".join(f"{name:>20}" for name in (*run.task.objective_names, "sum", *run.task.feature_names)))
+    for w, values, features in zip(weight, fitness, feature, strict=True):
+        print(f"{w:6.2f}  " + "".join(f"{value:20.4g}" for value in (*values, values.sum(), *features)))
 
 
 def _actor(tensors: dict[str, np.ndarray]) -> MLP:

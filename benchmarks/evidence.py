@@ -9,10 +9,19 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
+
+import moqd
 from moqd.experiment.analysis import METRICS, SIGNIFICANCE
+from moqd.experiment.conduct import stored_study
+from moqd.experiment.record import record_of
+from moqd.experiment.study import Study
+from moqd.files import read_tensors
 from moqd.plots.style import display_name
+from moqd.report.tables import SOURCES
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -147,12 +156,54 @@ def sizes() -> Iterator[str]:
         yield _line((of[0], display_name(of[1]), f"{int(row['actors']):,}", f"{int(row['critics']):,}", *times))
 
 
+def additions() -> Iterator[str]:
+    """Solutions that entered the archive in either half of the iterations, of algorithms that learn."""
+    sources = {source: label for source, label in SOURCES.items() if source != "random"}
+    yield _line(("task", "algorithm", *sources.values()))
+    yield _line([":--", ":--", *["--:"] * len(sources)])
+    found = {(row["task"], row["algorithm"], row["source"]): row for row in rows_of(MAIN, "additions")}
+    for of in dict.fromkeys(key[:2] for key in found if key[2] == "pg"):
+        rows = [found.get((*of, source)) for source in sources]
+        cells = [f"{_short(row['first_half'])} / {_short(row['second_half'])}" if row else "-" for row in rows]
+        yield _line((of[0], display_name(of[1]), *cells))
+
+
+def fitness_of(study: Study, task: str, algorithm: str) -> list[np.ndarray]:
+    """The objectives of all final solutions, seed by seed, of the runs that there are."""
+    runs = [run for run in study.runs if (run.task, run.algorithm) == (task, algorithm)]
+    paths = [path for run in runs if (path := record_of(RESULTS, run)).exists()]
+    return [read_tensors(path)["fitness"] for path in paths]
+
+
+def fastest(task: str = "ant-2") -> Iterator[str]:
+    """The most of the first objective (forward velocity) that each run on a task has in its archive."""
+    study = stored_study(RESULTS / MAIN)
+    yield _line(("algorithm", f"most forward velocity on {task}, seed by seed"))
+    yield _line([":--", ":--"])
+    for algorithm in study.algorithms:
+        most = [fitness[:, 0].max() for fitness in fitness_of(study, task, algorithm)]
+        yield _line((display_name(algorithm), ", ".join(f"{value:.0f}" for value in most)))
+
+
+def front_sizes() -> Iterator[str]:
+    """How many solutions are on the global front: medians over seeds."""
+    study = stored_study(RESULTS / MAIN)
+    yield _line(("algorithm", *study.tasks))
+    yield _line([":--", *["--:"] * len(study.tasks)])
+    for algorithm in study.algorithms:
+        fronts = [[moqd.non_dominated(one).sum() for one in fitness_of(study, task, algorithm)] for task in study.tasks]
+        yield _line((display_name(algorithm), *(_short(median(sizes)) if sizes else "-" for sizes in fronts)))
+
+
 TABLES = {
     "medians": medians,
     "main table": lambda: medians((SCORE, VOLUME)),
     "claims of the main comparison": lambda: claims(MAIN),
     "claims of the ablations": lambda: claims(ABLATIONS),
     "ablation medians": lambda: medians((SCORE, VOLUME, SUM), ABLATIONS),
+    "additions": additions,
+    "fastest": fastest,
+    "front sizes": front_sizes,
     "sizes and times": sizes,
 }
 

@@ -5,6 +5,7 @@ that nothing has to be learned first; their gaits are real.
 """
 
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ import moqd
 from moqd.archive import empty_archive
 from moqd.explorer import write_explorer
 from moqd.tessellation import cvt_centroids
-from tests.explorer.browser import Browser
+from tests.explorer.browser import CHROMIUM, Browser
 
 CELLS, FRONT = 128, 50
 CLICKS = 20
@@ -71,6 +72,8 @@ def full_run() -> moqd.Run:
 
 
 def measure() -> Measured:
+    if CHROMIUM is None:
+        sys.exit("the explorer is measured in a Chromium, and there is none; install one, or set CHROMIUM to it.")
     run = full_run()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # the browser may still write there
         path = Path(folder) / "explorer.html"

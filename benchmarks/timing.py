@@ -2,8 +2,9 @@
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import jax
@@ -38,9 +39,11 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def in_turns(*calls: Callable[[], object], rounds: int = 15) -> list[float]:
-    """The median seconds of each call, taken in turns after one call of each that is not counted."""
+def in_turns(
+    *calls: Callable[[], object], rounds: int = 15, of: Callable[[Sequence[float]], float] = median
+) -> list[float]:
+    """The median seconds (or least, ...) of each call, taken in turns after one call of each that is not counted."""
     for call in calls:
         seconds(call)
     taken = [[seconds(call) for call in calls] for _ in range(rounds)]
-    return [sorted(column)[rounds // 2] for column in zip(*taken, strict=True)]
+    return [of(column) for column in zip(*taken, strict=True)]
