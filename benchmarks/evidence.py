@@ -2,12 +2,14 @@
 
 python -m benchmarks.evidence
 
-reads the CSV tables of the two reports and writes the tables anew, between the comments that mark their places.
+reads the CSV tables of the reports and what `make bench` has measured, and writes the tables anew, between the comments
+that mark their places.
 """
 
 import csv
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -26,7 +28,7 @@ from moqd.report.tables import SOURCES
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 DOCUMENTS = (ROOT / "docs" / "evidence.md", ROOT / "README.md")
-MAIN, ABLATIONS = "small-main", "small-ablations"
+MAIN, ABLATIONS, WALKER = "small-main", "small-ablations", "small-walker"
 ALL = ("hopper-2", "ant-2", "walker-2", "hopper-3")
 TWO = ("hopper-2", "ant-2")
 MOEAS = ("nsga2-small", "spea2-small")
@@ -195,12 +197,98 @@ def front_sizes() -> Iterator[str]:
         yield _line((display_name(algorithm), *(_short(median(sizes)) if sizes else "-" for sizes in fronts)))
 
 
+ROBOTS = ("hopper", "walker", "halfcheetah", "ant")
+FULLNESS = ("sparse", "half full", "full")
+SPEEDS: dict[str, tuple[str, ...]] = {
+    "adding 256 solutions of 5,123 parameters to 128 cells x 50 (sparse, half full, full)": tuple(
+        f"archive addition, 128 cells, {fullness}" for fullness in FULLNESS
+    ),
+    "a MOME iteration on rastrigin-2, 10 parameters": ("MOME iteration, rastrigin-2, 10 parameters",),
+    "the same with 5,123 parameters (most of it the task's cosines, the same for both)": (
+        "MOME iteration, rastrigin-2, 5,123 parameters",
+    ),
+    "a generation of NSGA-II on the same NumPy function, population 100 and 1,600": tuple(
+        f"NSGA-II generation, population {population}" for population in ("100", "1,600")
+    ),
+    "a generation of SPEA2 on the same, population 100 and 400": tuple(
+        f"SPEA2 generation, population {population}" for population in ("100", "400")
+    ),
+    "a generation of NSGA-II, compiled, population 128 and 1,024": tuple(
+        f"NSGA-II generation, population {population}" for population in ("128", "1,024")
+    ),
+    "64,000 steps into a replay buffer of a million: hopper, ant": tuple(
+        f"64,000 steps of {robot}-2 into the buffer" for robot in ("hopper", "ant")
+    ),
+    f"environment steps per second, whole episodes: {', '.join(ROBOTS)}": tuple(
+        f"{robot}-2, whole episodes" for robot in ROBOTS
+    ),
+    "policy-gradient variation of 64 policies by 100 steps, as in the paper: hopper, ant": tuple(
+        f"{robot}-2:   policy-gradient variation" for robot in ("hopper", "ant")
+    ),
+}
+"""What README says of speed, and the rows of the benchmarks that say so."""
+
+
+def speeds() -> Iterator[str]:
+    """The ratios to others that README shows, of those that were measured."""
+    yield _line(("", "moqd", "beside", "times as fast"))
+    yield _line([":--", "--:", "--:", "--:"])
+    found = {row["what"]: row for row in measured() if "times as fast" in row}
+    for what, names in SPEEDS.items():
+        rows = [found[name] for name in names if name in found]
+        if not rows:
+            continue
+        if "ms" in rows[0]:
+            ours, theirs, unit, peer = "ms", "its ms", " ms", rows[0]["beside"]
+        else:
+            ours, theirs, unit, peer = "steps/s", "plain Brax", "", "plain Brax"
+        own, other, times = (_few(row[column] for row in rows) for column in (ours, theirs, "times as fast"))
+        yield _line((what, f"{own}{unit}", f"{peer} {other}{unit}", times))
+
+
+def costs(tasks: Sequence[str] = TWO) -> Iterator[str]:
+    """What a run with the paper's settings takes, where it was measured."""
+    yield _line(("with the paper's settings", *tasks))
+    yield _line([":--", *["--:"] * len(tasks)])
+    least = {row["task"]: row["s"] for row in measured("profile") if row["part"] == "iteration"}
+    usual = {row["what"]: row["s"] for row in measured("learning")}
+    memory = {row["what"]: row["GB"] for row in measured("memory")}
+    starts = {row["what"]: f"{row['cold']}, {row['warm']}" for row in measured("starts")}
+    saving = {row["what"]: row["of a run"] for row in measured("checkpoints")}
+    for what, found, name in (
+        ("an iteration of MOME-P2C, the fastest of seven, s", least, "{}"),
+        ("an iteration of MOME-P2C, the median, s", usual, "{}: MOME-P2C iteration"),
+        ("an iteration of MOME-PGX, the median, s", usual, "{}: MOME-PGX iteration"),
+        ("peak memory of three iterations of MOME-P2C, GB", memory, "mome-p2c on {}, 3 iterations"),
+        ("peak memory of three iterations of MOME-PGX, GB", memory, "mome-pgx on {}, 3 iterations"),
+        ("seconds to the first metrics: the first time, and once all is compiled", starts, "{}"),
+        ("share of the time to save the complete state every five minutes", saving, "{}"),
+    ):
+        yield _line((what, *(found.get(name.format(task), "-") for task in tasks)))
+
+
+def measured(name: str = "") -> list[dict[str, str]]:
+    """The rows of the tables (or of one) that `make bench` has written."""
+    parts = json.loads((RESULTS / "bench" / "tables.json").read_text()).values()
+    tables = [table for part in parts for table in part["tables"] if name in ("", table["name"])]
+    return [dict(zip(table["columns"], row, strict=True)) for table in tables for row in table["rows"]]
+
+
+def _few(values: Iterable[str]) -> str:
+    """Two digits of each: that is as far as such numbers can be had again."""
+    numbers = (float(value.replace(",", "")) for value in values)
+    return ", ".join(f"{float(f'{number:.2g}'):,g}" for number in numbers)
+
+
 TABLES = {
+    "speeds": speeds,
+    "costs": costs,
     "medians": medians,
     "main table": lambda: medians((SCORE, VOLUME)),
     "claims of the main comparison": lambda: claims(MAIN),
     "claims of the ablations": lambda: claims(ABLATIONS),
     "ablation medians": lambda: medians((SCORE, VOLUME, SUM), ABLATIONS),
+    "walker medians": lambda: medians((SCORE, VOLUME, SUM, "coverage"), WALKER),
     "additions": additions,
     "fastest": fastest,
     "front sizes": front_sizes,

@@ -177,7 +177,7 @@ def _timed(algorithm: Any, task: Any, fill: Callable[[Any], Any]) -> dict[str, f
 
 
 def draw(name: str, points: list[Point], path: Path) -> None:
-    """Time and memory over the setting, with what growth in proportion would be."""
+    """Time and memory over the setting, with what growth in proportion (over devices, a perfect division) would be."""
     from matplotlib.figure import Figure
 
     sweep, values = SWEEPS[name], [point.value for point in points]
@@ -188,14 +188,18 @@ def draw(name: str, points: list[Point], path: Path) -> None:
     left, right = figure.subplots(1, 2)
     left.plot(values, seconds, "o-", label="an iteration")
     left.plot(values, metrics, "s--", color="tab:gray", label="a row of metrics")
-    left.plot(values, [seconds[-1] * value / values[-1] for value in values], ":", color="black", label="in proportion")
+    if sweep.setting == "devices":
+        ideal, what = [seconds[0] * values[0] / value for value in values], "in inverse proportion"
+    else:
+        ideal, what = [seconds[-1] * value / values[-1] for value in values], "in proportion"
+    left.plot(values, ideal, ":", color="black", label=what)
     right.plot(values, gigabytes, "o-")
     for axes, label in ((left, "seconds"), (right, "GB, beside an empty run")):
         axes.set(xscale="log", xlabel=sweep.label, ylabel=label, xticks=values, xticklabels=[f"{v:,}" for v in values])
         axes.minorticks_off()
         axes.grid(alpha=0.3)
     left.set_yscale("log")
-    right.set_ylim(bottom=0)
+    right.set_ylim(0, 1.1 * max(gigabytes))
     left.legend()
     figure.suptitle(sweep.algorithm)
     figure.savefig(path, dpi=120)
