@@ -3,9 +3,9 @@
 python -m benchmarks.actor RUN [RUN ...]
 
 reads the newest checkpoint of each run (of two objectives), evaluates the actor folded at each preference, and prints
-its objectives and features beside the best sum of objectives in the archive. Rewards are scaled by their standard
-deviations before they are weighted, so the preference that stands for the plain sum of objectives is in proportion to
-these.
+its objectives, its features and how many steps it makes before it falls, beside the best sum of objectives in the
+archive. Rewards are scaled by their standard deviations before they are weighted, so the preference that stands for the
+plain sum of objectives is in proportion to these.
 """
 
 import sys
@@ -33,16 +33,18 @@ def report(run: moqd.Run) -> None:
     tensors = read_tensors(newest / STATE)
     weight = np.linspace(0, 1, PREFERENCES, dtype=np.float32)
     preference = jnp.asarray(np.stack([weight, 1 - weight], axis=1))
-    found = run.task.evaluate_fitness(jax.random.key(0), inject(_actor(tensors), preference))
+    found = run.task.evaluate(jax.random.key(0), inject(_actor(tensors), preference))
     fitness, feature = np.asarray(found.fitness), np.asarray(found.feature)
+    steps = np.asarray(found.transitions.valid).reshape(PREFERENCES, -1).sum(axis=1)
     deviation = np.sqrt(tensors["state/experience/reward_stats/variance"])
     archived = run.solutions().objectives
     best = archived[np.argmax(archived.sum(axis=1))]
     print(f"\n{run.path.name}: best sum in the archive {best.sum():.0f}, of {np.round(best)}")
     print(f"the plain sum is the preference {deviation[0] / deviation.sum():.2f} for the first objective")
-    print("weight  " + "".join(f"{name:>20}" for name in (*run.task.objective_names, "sum", *run.task.feature_names)))
-    for w, values, features in zip(weight, fitness, feature, strict=True):
-        print(f"{w:6.2f}  " + "".join(f"{value:20.4g}" for value in (*values, values.sum(), *features)))
+    columns = (*run.task.objective_names, "sum", *run.task.feature_names, "steps")
+    print("weight  " + "".join(f"{name:>20}" for name in columns))
+    for w, values, features, length in zip(weight, fitness, feature, steps, strict=True):
+        print(f"{w:6.2f}  " + "".join(f"{value:20.4g}" for value in (*values, values.sum(), *features, length)))
 
 
 def _actor(tensors: dict[str, np.ndarray]) -> MLP:
