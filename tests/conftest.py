@@ -21,6 +21,7 @@ from hypothesis import settings
 
 CACHE = Path(__file__).parent.parent / ".pytest_cache"
 os.environ["XDG_CACHE_HOME"] = str(CACHE)  # of processes that tests start; nothing is written to the user's own
+os.environ["PJRT_NPROC"] = "2"  # so that the command line, which takes every core, asks for the devices that there are
 moqd.use_devices(2)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")

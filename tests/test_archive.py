@@ -176,6 +176,18 @@ def test_without_crowding_every_member_is_as_likely_to_stay():
     assert kept.sum() == 12_000
 
 
+def test_without_crowding_equal_lots_let_nobody_in_who_has_no_place(monkeypatch):
+    monkeypatch.setattr(jax.random, "uniform", lambda key, shape: jnp.zeros(shape))
+    line = jnp.stack([jnp.arange(3.0), -jnp.arange(3.0)], axis=1)
+    genotype = {"id": jnp.arange(3, dtype=jnp.int32), "vector": jnp.zeros((3, 3))}
+    offspring = Offspring(genotype, jnp.zeros((3, 2)), jnp.zeros(3, jnp.int32))
+    evaluation = Evaluation(line, jnp.zeros((3, 1)), jnp.ones(3, bool))
+    archive, added = jax.jit(lambda *of: add_uniform(jax.random.key(0), *of))(
+        new_archive(1, 2, 2), offspring, evaluation
+    )
+    assert (archive.valid.sum(), added.sum()) == (2, 2)
+
+
 def archive_with_fronts() -> Archive:
     """Cell 0 holds four members, cell 2 one, cell 1 none."""
     fitness = np.array([[0, 10], [1, 8], [4, 5], [5, 0], [3, 3]], np.float32)

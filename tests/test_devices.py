@@ -45,8 +45,8 @@ OURS = [f"{flag}={value}" for flag, value in FLAGS.items()]
 
 
 def python(code):
-    """In a process without the flags that this one has set."""
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    """In a process without what this one has set."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "PJRT_NPROC")}
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
 
 
@@ -88,5 +88,17 @@ def test_too_late_or_wrong_is_said():
     for count in (0, -1, True):
         with pytest.raises(moqd.InputError, match=r"count is .*; give the number of devices, at least 1"):
             moqd.use_devices(count)
-    moqd.use_devices(2)  # what the tests have
-    moqd.use_devices()
+
+
+@pytest.mark.parametrize("wanted", [2, None])
+def test_later_calls_may_ask_for_what_there_is(wanted, monkeypatch):
+    assert jax.local_device_count() == 2  # JAX has started
+    monkeypatch.setattr(devices, "_wanted", wanted)
+    for count in (2, None):  # as if there were two cores
+        moqd.use_devices(count)
+    with pytest.raises(moqd.InputError, match="too late"):
+        moqd.use_devices(1)
+    monkeypatch.setenv("PJRT_NPROC", "3")
+    monkeypatch.setattr(devices, "_wanted", 2)
+    with pytest.raises(moqd.InputError, match="too late"):
+        moqd.use_devices()

@@ -107,6 +107,15 @@ def test_crowding_distance_worked_out_on_paper():
     np.testing.assert_allclose(CROWDING(constant)[1:3], np.array([1.3, 1.6]) / 3, rtol=1e-6)
 
 
+def test_huge_objectives_are_ordinary():
+    """Their range is no finite number; distances are those of the same front at another scale."""
+    points = np.array([[0, 0], [-3.4e38, 3.4e38], [3.4e38, -3.4e38], [-1, 1], [1e38, -1e38]], np.float32)
+    for extremes in ("infinite", "doubled"):
+        distance, scaled = (CROWDING(jnp.asarray(front), extremes=extremes) for front in (points, points * 2.0**-10))
+        assert np.array_equal(distance, scaled)
+    assert TRUNCATE(jnp.asarray(points), jnp.ones(5, bool), 3).tolist() == [False, True, True, True, False]
+
+
 QUICK = [(20, 2, "tied"), (40, 3, "duplicated"), (150, 4, "continuous")]
 """Every number to be left is compiled anew: the other combinations in the long tests."""
 

@@ -84,8 +84,9 @@ def add_uniform(
 
     def keep_random(cell: Int[Array, ""], points: Array, valid: Bool[Array, "pool"], length: int) -> Array:
         lot = jax.random.uniform(jax.random.fold_in(key, cell), valid.shape)
-        luckier = valid[None, :] & (lot[None, :] > lot[:, None])
-        return valid & (jnp.sum(luckier, axis=1) < length)
+        index = jnp.arange(valid.size)
+        luckier = (lot[None, :] > lot[:, None]) | ((lot[None, :] == lot[:, None]) & (index[None, :] < index[:, None]))
+        return valid & (jnp.sum(valid[None, :] & luckier, axis=1) < length)
 
     return _add(archive, offspring, evaluation, keep_random)
 

@@ -50,7 +50,8 @@ def use_devices(count: int | None = None) -> None:
     try:
         jax.config.update("jax_num_cpu_devices", count or num_cores())
     except RuntimeError as error:
-        if _called and count in (None, _wanted):
+        everything = num_cores() if jax.default_backend() == "cpu" else jax.local_device_count()
+        if _called and (count or everything) == (_wanted or everything):
             return
         raise InputError(
             "use_devices was called after JAX had started, which is too late; call it right after the imports, before "

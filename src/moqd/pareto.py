@@ -74,7 +74,7 @@ def crowding_distance(
     front = jnp.zeros(num_points, jnp.int32) if front is None else front
     front = jnp.where(valid, front, num_points)
     neighbours = _neighbours(points, valid, front)
-    value = points.T
+    value = _values(points)
 
     def spread(of: Float[Array, "points"]) -> Float[Array, "points"]:
         largest = jax.ops.segment_max(of, front, num_points + 1)[front]
@@ -95,7 +95,7 @@ def truncate(points: Points, valid: Mask, size: int) -> Mask:
     num_points, num_objectives = points.shape
     if num_points <= size:
         return valid
-    value, objective = points.T, jnp.arange(num_objectives)
+    value, objective = _values(points), jnp.arange(num_objectives)
     neighbours = _neighbours(points, valid)
     # One more column takes what is written to the neighbour that is not there.
     ends = jnp.full((num_objectives, 1), num_points)
@@ -180,6 +180,14 @@ def _places_by_sorting(keys: Points, front: Int[Array, "points"] | None) -> Int[
         return jnp.zeros_like(order).at[order].set(jnp.arange(order.size, dtype=order.dtype))
 
     return jax.vmap(places)(keys.T)
+
+
+def _values(points: Points) -> Float[Array, "objectives points"]:
+    """The objectives divided by 8, so that gaps are finite and ranges not so large that XLA takes 1 / range for 0.
+
+    A power of two, because that is exact: a distance is a ratio of gaps, of which no bit changes.
+    """
+    return points.T / 8
 
 
 def _distance(

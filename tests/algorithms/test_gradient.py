@@ -336,6 +336,21 @@ def test_solutions_without_a_gradient_get_one_sentence():
         moqd.make_algorithm("mome-p2c", moqd.make_task("arm-2"))
 
 
+class Bold(Walk):
+    """Its policies act in a way of their own."""
+
+    @property
+    def policy(self):
+        return super().policy._replace(apply=lambda policy, obs: jnp.sign(apply_policy(policy, obs)))
+
+
+def test_policies_that_act_in_their_own_way_get_one_sentence():
+    task = Bold(**{field.name: getattr(walk(), field.name) for field in fields(walk())})
+    for name in ("mome-p2c", "mome-pgx", "pga-me"):
+        with pytest.raises(moqd.InputError, match="task 'walk' have an `apply` of their own; use 'mome' for it"):
+            moqd.make_algorithm(name, task)
+
+
 @dataclass(frozen=True, eq=False)
 class Spoiled(Walk):
     """Every third walk of a batch meets a number that is none, of which its objectives know nothing."""

@@ -15,7 +15,7 @@ def test_all_batches_count_as_one(rng):
         reward = rng.normal(SHIFT, SCALE * (1 + batch % 3), (6, 11, 3)).astype(np.float32)
         valid = rng.random((6, 11)) < (0.0 if batch == 4 else 0.7)
         # What did not happen must not count, whatever is there.
-        padded = np.where(valid[..., None], reward, 1e6).astype(np.float32)
+        padded = np.where(valid[..., None], reward, np.nan).astype(np.float32)
         stats = jax.jit(update)(stats, jnp.asarray(padded), jnp.asarray(valid))
         seen.append(reward[valid])
     seen = np.concatenate(seen).astype(float)

@@ -73,6 +73,8 @@ def test_without_features_the_function_returns_objectives_alone():
         ({"bounds": [(0.0, np.inf)]}, r"bounds\[0\].*finite"),
         ({"bounds": []}, "bounds is empty"),
         ({"feature_bounds": [(3, 3)]}, r"feature_bounds\[0\] is \(3, 3\)"),
+        ({"feature_bounds": [(1.7e9, 1.7e9 + 60)]}, r"feature_bounds\[0\] is .*32 bits.*; subtract an offset"),
+        ({"feature_bounds": [(-3e38, 3e38)]}, r"feature_bounds\[0\] is .*32 bits.* or scale it"),
         ({"feature_bounds": []}, "feature_bounds has 0 entries, but feature_names has 1"),
         ({"reference_point": [0.0]}, r"reference_point is \[0.0\]; give 2 finite numbers.*gain, cost"),
         ({"minimised": ["costs"]}, "unknown objective 'costs' of minimised; did you mean 'cost'"),
@@ -99,6 +101,20 @@ def test_bad_arguments_get_one_sentence(change, message):
 )
 def test_wrong_returns_get_one_sentence(function, message, traceable):
     task = FunctionTask(function, name="t", bounds=BOUNDS, traceable=traceable, **NAMES)
+    with pytest.raises(InputError, match=message):
+        task.evaluate(jax.random.key(0), jnp.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("traceable", [True, False])
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: (x[:1], x[:1, :1]), r"objectives of shape \(1, 2\) for 3 rows; return .* for each row"),
+        (lambda x: (x, x[:1, :1]), r"features of shape \(1, 1\) for 3 rows; return .* for each row"),
+    ],
+)
+def test_a_batched_function_returns_as_many_rows_as_it_takes(function, message, traceable):
+    task = FunctionTask(function, name="t", bounds=BOUNDS, traceable=traceable, batched=True, **NAMES)
     with pytest.raises(InputError, match=message):
         task.evaluate(jax.random.key(0), jnp.zeros((3, 2)))
 

@@ -84,6 +84,20 @@ def test_every_whole_number_and_every_choice_takes_an_equal_part():
     assert np.bincount(vectors[:, 2].astype(int)).tolist() == [500] * 3
 
 
+def test_reals_stay_within_their_bounds():
+    space = space_of([(0.3, 0.9), (-2.0, 0.1)])
+    assert space.vector(np.ones(2)).tolist() == [0.9, 0.1]
+    assert (space.traced_vector(jnp.ones(2)) <= np.array([0.9, 0.1], np.float32)).all()
+
+
+def test_as_many_whole_numbers_as_there_may_be_are_told_apart():
+    space = space_of({"n": Integer(3_000_000_000, 3_000_000_000 + 2**23 - 1)})
+    for value in (3_000_000_000, 3_004_194_305, 3_000_000_000 + 2**23 - 1):
+        vector = space.vector(space.genotype([value]))
+        assert space.values(vector) == {"n": value}
+        assert space.columns(vector)["n"] == value
+
+
 def test_any_pytree_may_be_a_solution():
     def function(net):
         return [float(np.sum(net["w"])), -float(np.sum(net["w"] ** 2))], [float(net["b"])]
@@ -106,6 +120,7 @@ def test_any_pytree_may_be_a_solution():
     ("make", "said"),
     [
         (lambda: Integer(3, 3), "two whole numbers"),
+        (lambda: Integer(0, 2**23), "has 8388609 values; give at most 8388608, or a pair of floats"),
         (lambda: Categorical("one"), "at least two options"),
         (lambda: Categorical("one", "one"), "that differ"),
         (lambda: space_of({"a": (1, 0)}), r"a is \(1, 0\); give \(lowest, highest\)"),
@@ -115,6 +130,14 @@ def test_any_pytree_may_be_a_solution():
         (
             lambda: FunctionTask(lambda a, c: None, name="t", bounds={"a": (0.0, 1.0), "b": (0.0, 1.0)}, **NAMES),
             r"takes \(a, c\), but is called with a, b by name",
+        ),
+        (
+            lambda: FunctionTask(print, name="t", init=lambda key: {"w": jnp.zeros(2), "n": jnp.arange(3)}, **NAMES),
+            "init of task 't' makes arrays of float32, int32; make arrays of floats",
+        ),
+        (
+            lambda: FunctionTask(print, name="t", init=lambda key: None, **NAMES),
+            "init of task 't' makes arrays of nothing; make arrays of floats",
         ),
         (lambda: space_of(BOUNDS).genotype({"length": 3.0}), "give length, teeth, material"),
         (lambda: space_of(BOUNDS).genotype([3.0, 9, "oak"]), "teeth is 9; give a whole number from -1 to 3"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import moqd
+from moqd.tasks.task import averaged
 from moqd.types import Evaluation
 
 
@@ -50,6 +51,12 @@ def test_units_are_of_objectives_and_features():
     assert (task.label("a"), task.label("b")) == ("a (kg)", "b")
     with pytest.raises(moqd.InputError, match="unknown objective or feature 'c' of units; known: a, b"):
         Line(name="line", objective_names=["a", "b"], units={"c": "kg"})
+
+
+def test_a_task_without_features_is_averaged():
+    evaluation = averaged(Evaluation(jnp.arange(12.0).reshape(6, 2), jnp.zeros((6, 0)), jnp.ones(6, bool)), 3)
+    assert evaluation.feature.shape == (2, 0)
+    assert evaluation.fitness.tolist() == [[2, 3], [8, 9]]
 
 
 @pytest.mark.parametrize("name", ["ant-3", "hopper-3", "arm-2"])

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from moqd.algorithms.algorithm import add_by_crowding, select_or_random, vary_by_line
 from moqd.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
 from moqd.errors import InputError
-from moqd.networks import MLP, Policy, fold_standardisation
+from moqd.networks import MLP, Policy, apply_policy, fold_standardisation
 from moqd.rl.buffer import Buffer, Steps, capacity_of, empty_buffer, insert, sample, sample_obs
 from moqd.rl.reward_stats import RunningStats, no_stats, standardise, update
 from moqd.rl.td3 import Agent, Losses, TD3Config
@@ -70,6 +70,11 @@ def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
         raise InputError(
             f"algorithm {name!r} improves policies by their gradient, but the solutions of task {task.name!r} are no "
             "policies; use 'mome' for it, or a task such as 'hopper-2'."
+        )
+    if task.policy.apply is not apply_policy:
+        raise InputError(
+            f"algorithm {name!r} improves plain networks with relu and tanh, but the policies of task {task.name!r} "
+            "have an `apply` of their own; use 'mome' for it, or give its policy moqd.networks.apply_policy."
         )
     if config.discount >= 1:
         raise InputError(f"discount is {config.discount}; give a number below 1, or values would not stay finite.")

@@ -95,8 +95,11 @@ def truncate(
     """
     num_points = fitness.shape[0]
     index = jnp.arange(num_points)
-    speaker = jnp.argmax((distance == 0) | (index[:, None] == index[None, :]), axis=1)
-    speaker = jnp.where(members, speaker, index)
+    # By their values: the squared distance of two that hardly differ is 0 too.
+    equals = members[:, None] & members[None, :]
+    for value in fitness.T:
+        equals &= value[:, None] == value[None, :]
+    speaker = jnp.argmax(equals | (index[:, None] == index[None, :]), axis=1)
 
     def alive_distances(i: Int[Array, ""], alive: Bool[Array, "n"]) -> Float[Array, "n"]:
         return jnp.where(alive, distance[i], jnp.inf)

@@ -40,7 +40,7 @@ def update(
         return jnp.sum(values, axis=(0, 1), where=valid[..., None]) / jnp.maximum(new, 1)
 
     # From one of the values on, so that of a number that never varies nothing is lost, and its variance is 0.
-    pivot = values.reshape(-1, values.shape[-1])[jnp.argmax(valid)]
+    pivot = jnp.where(new > 0, values.reshape(-1, values.shape[-1])[jnp.argmax(valid)], stats.mean)
     beyond = values - pivot[None, None]
     mean_beyond = mean_of(beyond)
     mean, variance = pivot + mean_beyond, mean_of((beyond - mean_beyond[None, None]) ** 2)

@@ -69,7 +69,8 @@ class FunctionTask(Task):
     parameter_names: Sequence[str] = field(default=(), kw_only=True)
     """If not given: those in `bounds`, or x0, x1, ..."""
     init: Callable[[Key], Genotype] | None = field(default=None, kw_only=True)
-    """Instead of bounds: makes a random solution, any pytree of arrays, from a JAX key; the function takes such."""
+    """Instead of bounds: makes a random solution, any pytree of arrays of floats, from a JAX key, and is traced by JAX;
+    the function takes such."""
     constraint_names: Sequence[str] = field(default=(), kw_only=True)
     """Constraints, whose values the function returns after the features. A solution is feasible if none is above 0."""
     traceable: bool = field(default=False, kw_only=True)
@@ -105,6 +106,8 @@ class FunctionTask(Task):
             bounds = dict(zip(space.names, space.bounds, strict=True)) if space.by_name else space.bounds
             object.__setattr__(self, "bounds", bounds)
             self._check_arguments(space)
+        else:
+            self._check_init(self.init)
         object.__setattr__(self, "constraint_names", tuple(self.constraint_names))
         if self.resamples is not None and not is_count(self.resamples):
             raise InputError(f"resamples is {self.resamples!r}; give a whole number of at least 1, or None.")
@@ -136,6 +139,16 @@ class FunctionTask(Task):
                 f"the function of task {self.name!r} takes {signature}, but is called with {', '.join(named)} by name "
                 f"({error}); give its arguments these names."
             ) from error
+
+    def _check_init(self, init: Callable[[Key], Genotype]) -> None:
+        """That there is something to vary."""
+        leaves = jax.tree.leaves(jax.eval_shape(lambda: init(jax.random.key(0))))
+        if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
+            kinds = ", ".join(sorted({leaf.dtype.name for leaf in leaves})) or "nothing"
+            raise InputError(
+                f"init of task {self.name!r} makes arrays of {kinds}; make arrays of floats, and round them within the "
+                "function where it wants whole numbers."
+            )
 
     @cached_property
     def space(self) -> Space | None:
@@ -190,8 +203,10 @@ class FunctionTask(Task):
 
     def _evaluate_traced(self, key: Key, genotype: Genotype) -> Evaluation:
         x = genotype if self.space is None else self.space.traced_vector(genotype)
-        keys = jax.random.split(key, jax.tree.leaves(genotype)[0].shape[0])
-        measure = lambda x, key: self._split(self._traced_call(x, key), jnp.asarray)  # noqa: E731
+        number = jax.tree.leaves(genotype)[0].shape[0]
+        keys = jax.random.split(key, number)
+        batch = (number,) if self.batched else ()
+        measure = lambda x, key: self._split(self._traced_call(x, key), jnp.asarray, batch)  # noqa: E731
         try:
             measured = measure(x, key) if self.batched else jax.vmap(measure)(x, keys)
         except InputError:
@@ -206,7 +221,7 @@ class FunctionTask(Task):
     def _traced_call(self, x: Any, key: Key) -> Any:
         seed = {"seed": key} if self.noisy else {}
         if self.space is not None and self.space.by_name:
-            return self._function()(**self.space.columns(x, jnp), **seed)
+            return self._function()(**self.space.columns(x), **seed)
         return self._function()(x, **seed)
 
     # ------------------------------------------------------------------------------------------------ on the host
@@ -304,7 +319,7 @@ class FunctionTask(Task):
         function = self._function()
         if self.space is not None and self.space.by_name:
             arguments: tuple[Any, ...] = ()
-            named = {name: self._options(name, column) for name, column in self.space.columns(x, np).items()}
+            named = {name: self._options(name, column) for name, column in self.space.columns(x).items()}
         else:
             arguments, named = (x,), {}
         try:
@@ -313,7 +328,7 @@ class FunctionTask(Task):
             what = f"it raised {type(error).__name__} ({first_line(error)})"
             self.failures.append(f"{what} at {self._told(x)}" if self.space is None or not named else what)
             return Measured(*(np.tile(column, (number, 1)) for column in self._columns(None)))
-        measured = self._split(result, lambda value: np.asarray(value, float))
+        measured = self._split(result, lambda value: np.asarray(value, float), (number,))
         if not all(np.all(np.isfinite(part)) for part in measured):
             self.failures.append(f"it returned {result} at {self._told(x)}" if not named else f"it returned {result}")
         return measured
@@ -339,8 +354,8 @@ class FunctionTask(Task):
         fitness = objectives * jnp.broadcast_to(self.direction, objectives.shape)
         return validated(self, Evaluation(fitness, features, valid, violation=violation))
 
-    def _split(self, result: Any, asarray: Callable[[Any], Any]) -> Measured:
-        """What the function returned, as arrays of objectives, features and constraints."""
+    def _split(self, result: Any, asarray: Callable[[Any], Any], batch: tuple[int, ...] = ()) -> Measured:
+        """What the function returned, as arrays of objectives, features and constraints: of a solution, or a batch."""
         parts = [("objectives", self.objective_names), ("features", self.feature_names)]
         parts.append(("constraints", self.constraint_names))
         expected = [kind for kind, names in parts if names]
@@ -349,12 +364,12 @@ class FunctionTask(Task):
             found = {kind: asarray(value) for kind, value in zip(expected, given, strict=True)}
         except (TypeError, ValueError) as error:
             raise InputError(self._wrong_return(repr(result))) from error
-        batch = found["objectives"].shape[:-1]
+        rows = f" for {batch[0]} rows" if batch else ""
         arrays = []
         for kind, names in parts:
             value = found[kind] if names else asarray(np.zeros((*batch, 0), np.float32))
-            if value.ndim != 1 + self.batched or value.shape[-1] != len(names):
-                raise InputError(self._wrong_return(f"{kind} of shape {value.shape}"))
+            if value.shape != (*batch, len(names)):
+                raise InputError(self._wrong_return(f"{kind} of shape {value.shape}{rows}"))
             arrays.append(value)
         return Measured(*arrays)
 

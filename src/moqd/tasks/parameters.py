@@ -15,6 +15,9 @@ from jaxtyping import Array, Float
 from moqd.errors import InputError
 from moqd.tasks.task import check_pair
 
+MOST_VALUES = 2**23
+"""Of a whole number: more of them a gene, which is a float of 32 bits, does not tell apart."""
+
 
 @dataclass(frozen=True)
 class Integer:
@@ -27,10 +30,15 @@ class Integer:
         whole = all(isinstance(end, (int, np.integer)) and not isinstance(end, bool) for end in (self.low, self.high))
         if not whole or self.low >= self.high:
             raise InputError(f"Integer({self.low!r}, {self.high!r}): give two whole numbers, the lower one first.")
+        if self.number > MOST_VALUES:
+            raise InputError(
+                f"Integer({self.low}, {self.high}) has {self.number} values; give at most {MOST_VALUES}, or a pair of "
+                "floats, and round within the function."
+            )
 
     @property
     def number(self) -> int:
-        return self.high - self.low + 1
+        return int(self.high) - int(self.low) + 1
 
 
 @dataclass(frozen=True, init=False)
@@ -80,7 +88,7 @@ class Space(NamedTuple):
         """low + unit * extent, of which whole numbers and choices take the floor."""
         ends = [bound if isinstance(bound, tuple) else (bound.low, bound.low + bound.number) for bound in self.bounds]
         lower, upper = (xp.broadcast_to(end, unit.shape) for end in np.asarray(ends, unit.dtype).T)
-        value = lower + unit * (upper - lower)
+        value = xp.clip(lower + unit * (upper - lower), lower, upper)  # rounding may lead beyond them
         discrete = np.array([_is_discrete(bound) for bound in self.bounds])
         if not discrete.any():
             return value
@@ -93,10 +101,10 @@ class Space(NamedTuple):
             name: _value(bound, number) for name, bound, number in zip(self.names, self.bounds, vector, strict=True)
         }
 
-    def columns(self, vectors: Any, xp: Any) -> dict[str, Any]:
+    def columns(self, vectors: Any) -> dict[str, Any]:
         """Of vectors (batched, or traced) each parameter as an array; of whole numbers and choices, integers."""
         return {
-            name: vectors[..., i].astype(xp.int32) if _is_discrete(bound) else vectors[..., i]
+            name: vectors[..., i].astype(int) if _is_discrete(bound) else vectors[..., i]
             for i, (name, bound) in enumerate(zip(self.names, self.bounds, strict=True))
         }
 

@@ -195,7 +195,7 @@ def averaged(evaluation: Evaluation, resamples: int) -> Evaluation:
     """
 
     def rows(array: Array) -> Array:
-        return array.reshape(-1, resamples, *array.shape[1:])
+        return array.reshape(array.shape[0] // resamples, resamples, *array.shape[1:])
 
     return evaluation._replace(
         fitness=jnp.mean(rows(evaluation.fitness), axis=1),
@@ -250,9 +250,17 @@ def numbers(value: object) -> Float[np.ndarray, "..."]:
 
 
 def check_bounds(argument: str, bounds: Sequence[tuple[float, float]]) -> None:
-    """Every entry must be (lowest, highest)."""
+    """Every entry must be (lowest, highest), in floats of 32 bits too."""
     for index, entry in enumerate(bounds):
         check_pair(f"{argument}[{index}]", entry)
+        with np.errstate(all="ignore"):
+            lowest, highest = np.asarray(entry, np.float32)
+            extent = highest - lowest
+        if not np.finfo(np.float32).tiny <= extent < np.inf:
+            raise InputError(
+                f"{argument}[{index}] is {entry}, whose extent is 0 or infinite in floats of 32 bits, which features "
+                "are; subtract an offset from the feature, or scale it."
+            )
 
 
 def check_pair(argument: str, entry: object) -> None:
