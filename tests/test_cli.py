@@ -94,6 +94,7 @@ def test_lists_and_help(capsys):
         (["tasks", "all"], "unknown task 'all'"),
         (["tasks", "--sample", "10"], "--sample needs a task"),
         (["tasks", "arm-2", "--sample", "0"], "--sample is 0; give a whole number of at least 1"),
+        (["tasks", "arm-2", "--sample", "1", "--seed", "4294967296"], "seed is 4294967296; give a whole number of at"),
         (["algorithms", "all"], "unexpected 'all'; moqd algorithms takes nothing beside its options"),
         (["train"], "moqd train needs a TASK; moqd tasks lists them: moqd train hopper-2."),
         (["train", "--seed", "1"], "moqd train needs a TASK"),

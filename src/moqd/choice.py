@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from moqd.errors import InputError, unknown_name
 from moqd.experiment.store import Run, Solutions
 from moqd.metrics import non_dominated
+from moqd.options import checked_seed
 from moqd.tasks import FunctionTask, Replay, Task
 from moqd.types import Genotype
 
@@ -346,7 +347,7 @@ def reevaluated(solution: Solution, episodes: int, seed: int = 0) -> dict[str, F
     NaN where one failed."""
     task = solution.task.resampled(1)
     genotype = jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], episodes, axis=0), solution.genotype)
-    evaluation = task.evaluate_fitness(jax.random.key(seed), genotype)
+    evaluation = task.evaluate_fitness(jax.random.key(checked_seed(seed)), genotype)
     valid = np.asarray(evaluation.valid)[:, None]
     columns = np.concatenate([np.asarray(evaluation.fitness) * task.direction, np.asarray(evaluation.feature)], axis=1)
     names = (*task.objective_names, *task.feature_names)

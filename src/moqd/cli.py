@@ -43,7 +43,7 @@ from moqd.experiment.tensorboard import TensorBoard
 from moqd.flags import parse
 from moqd.metrics import global_front
 from moqd.networks import num_parameters
-from moqd.options import overridden
+from moqd.options import checked_seed, overridden
 from moqd.tasks import TASKS, Task, make_task
 from moqd.tasks.own import OWN, is_own, load_own
 from moqd.tasks.task import validated
@@ -189,8 +189,8 @@ def _watch(folder: Path, tensorboard: bool, start: Callable[[list[Callback], Con
 def _report(result: Run, folder: Path | None = None) -> Path:
     from moqd.report import write_report  # here, because matplotlib takes its time, and a run should start soon
 
-    with out.status("drawing the report"):
-        return write_report(result, folder)
+    with out.status("") as status:
+        return write_report(result, folder, status.update)
 
 
 @dataclass(frozen=True)
@@ -500,7 +500,7 @@ def _sample(task: Task, number: int, seed: int) -> None:
     """What random solutions reach, and where the reference point lies among them."""
     if number < 1:
         raise InputError(f"--sample is {number}; give a whole number of at least 1.")
-    key_init, key_evaluate = jax.random.split(jax.random.key(seed))
+    key_init, key_evaluate = jax.random.split(jax.random.key(checked_seed(seed)))
     with out.status(f"evaluating {number} random solutions"):
         genotype = jax.jit(task.init_genotype, static_argnums=1)(key_init, number)
         evaluate = lambda key, genotype: validated(task, task.evaluate_fitness(key, genotype))  # noqa: E731
@@ -624,7 +624,9 @@ def _with_own_tasks(command: str, arguments: Sequence[str]) -> list[str]:
     for spec in specs:
         load_own(spec, accept_changes=accept_changes)
     names = list(OWN)[:1] if specs and command in ("train", "tasks") and "--config" not in " ".join(rest) else []
-    return [*names, *(word for word in rest if word != "--accept-changes")]
+    if command != "study":  # which hands it on to its processes
+        rest = [word for word in rest if word != "--accept-changes"]
+    return [*names, *rest]
 
 
 def _overview() -> None:

@@ -19,7 +19,7 @@ from moqd.experiment.conduct import STUDY, Manner, conduct, stored_study, write_
 from moqd.experiment.control import Control, signals
 from moqd.experiment.progress import RUNS, counts_of, keep_records, results_of, standings_of
 from moqd.experiment.record import RECORDS
-from moqd.experiment.study import STUDIES, Study, named_study, with_seeds
+from moqd.experiment.study import MOST_RUNS, STUDIES, Study, named_study, with_seeds
 from moqd.experiment.study_display import StudyDisplay, overview, show_status
 from moqd.experiment.study_file import read_study
 from moqd.experiment.workers import LocalWorkers, RayWorkers, Workers, gpus_here
@@ -71,6 +71,8 @@ class StudyOptions:
     """Minutes between two checkpoints of a run; 0 writes one after every chunk of iterations."""
     timing: bool = True
     """Whether to time the parts of MOME-P2C and MOME-PGX at the end, for the comparison of their wall-clock."""
+    accept_changes: bool = False
+    """Whether to go on with a task of your own whose file has changed since the study was begun."""
     status: bool = False
     """Only show what is done, running and failed, and the time left."""
 
@@ -107,7 +109,7 @@ def study(arguments: Sequence[str], out: Console) -> int:
     control.under_way.set()
     with signals(control, told, at_once) as exit_code:
         with display:
-            manner = Manner(cores, options.checkpoint_minutes, options.timing)
+            manner = Manner(cores, options.checkpoint_minutes, options.timing, options.accept_changes)
             whole = conduct(plan, root, workers, manner, display, lambda: control.stopping)
         if not whole:
             out.print(f"stopped. Everything is saved; {again}", highlight=False, soft_wrap=True)
@@ -215,8 +217,8 @@ def _noted(plan: Study, options: StudyOptions, out: Console) -> Study:
 
 
 def _first_seeds(number: int) -> range:
-    if number < 1:
-        raise InputError(f"--seeds is {number}; give how many, at least 1.")
+    if not 1 <= number <= MOST_RUNS:
+        raise InputError(f"--seeds is {number}; give how many, from 1 to {MOST_RUNS}.")
     return range(number)
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from numbers import Integral
 from typing import Any, TypeVar
 
 from moqd.errors import InputError, unknown_name
 
 Config = TypeVar("Config")
+MOST_SEED = 2**32 - 1
 
 
 def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Config:
@@ -47,3 +49,17 @@ def _check(name: str, value: Any, default: Any, least: int) -> None:
 
 def is_count(value: Any, least: int = 1) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def whole_number(argument: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """The value, which must be a whole number in these limits."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limit = "" if most is None else f" and at most {most}"
+        raise InputError(f"{argument} is {value!r}; give a whole number of at least {least}{limit}.")
+    return int(value)
+
+
+def checked_seed(seed: Any) -> int:
+    """The seed, which must be one that JAX takes."""
+    return whole_number("seed", seed, least=0, most=MOST_SEED)

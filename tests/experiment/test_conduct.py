@@ -31,9 +31,9 @@ from moqd.experiment.progress import (
     standings_of,
 )
 from moqd.experiment.record import record_of
-from moqd.experiment.run import resume
+from moqd.experiment.run import TIMING, resume
+from moqd.experiment.store import load_run, write_archive
 from moqd.experiment.study import PlannedRun, Variant, make_study
-from moqd.experiment.timing import TIMING
 from moqd.experiment.workers import LocalWorkers, RayWorkers, _on_a_node, carry_out, places
 from moqd.report import write_study_report
 
@@ -455,9 +455,14 @@ def test_a_record_that_is_not_what_was_planned_is_in_no_number(whole, tmp_path, 
     assert [result.algorithm for result in results.results] == ["nsga2"]
     (unfinished,) = results.unfinished
     assert unfinished.state == "failed"
-    assert unfinished.reason.endswith("Remove it to have the run made again.")
-    record.unlink()
-    assert standing_of(tmp_path, study.runs[0]).state == "waiting"
+    standing = standing_of(tmp_path, study.runs[0])
+    assert (standing.state, standing.reason) == ("failed", unfinished.reason), "so the study makes it again"
+    assert record.name in standing.reason
+    finished(local, study.runs[0], tmp_path)
+    assert standing_of(tmp_path, study.runs[0]).state == "done"
+    keep_records(tmp_path, results_of(tmp_path, study))
+    assert record.read_bytes() == content, "and its record is written anew"
+    assert not record.is_symlink()
 
 
 def test_what_cannot_be_read_is_a_failure(tmp_path):
@@ -515,6 +520,14 @@ def test_a_ray_task_that_is_cancelled_waits_until_its_run_has_saved(monkeypatch,
     job = Job(str(tmp_path), {}, cores=1).__dict__
     assert _on_a_node(job, str(tmp_path), {}) == (Ending.STOPPED, "")
     assert (tmp_path / "saved").exists()
+
+
+def test_a_cluster_that_has_nothing_to_do_is_waited_for(monkeypatch):
+    workers, slept = RayWorkers.__new__(RayWorkers), []
+    workers._names = {}
+    monkeypatch.setattr("moqd.experiment.workers.time.sleep", slept.append)
+    assert workers.ended(0.5) == []
+    assert slept == [0.5]
 
 
 def test_a_folder_that_is_not_shared_is_said(tmp_path):
@@ -613,9 +626,13 @@ def test_a_run_that_was_finished_by_hand_is_done(whole, tmp_path):
     resume(folder)
     assert standing_of(tmp_path, run).state == "done"
     shutil.rmtree(folder / "checkpoints")
-    assert standing_of(tmp_path, run).state == "stopped", "it is not known whether the archive is the last"
+    assert standing_of(tmp_path, run).state == "done", "the archive says that it is the last"
+    write_archive(folder / "archive.safetensors", load_run(folder).archive, 590)
+    assert standing_of(tmp_path, run).state == "stopped", "and here that it is not"
+    write_archive(folder / "archive.safetensors", load_run(folder).archive)
+    assert standing_of(tmp_path, run).state == "stopped", "one of an earlier version does not say"
     write_outcome(folder, "done", "")
-    assert standing_of(tmp_path, run).state == "done", "but a study knew, and checkpoints may be removed then"
+    assert standing_of(tmp_path, run).state == "done", "but a study knew"
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ import pytest
 import moqd
 from moqd.archive import add, empty_archive
 from moqd.experiment.journal import RunJournal
+from moqd.tasks.function import Measured, Outcome
 from moqd.types import Offspring
 
 NAMES = {
@@ -168,6 +170,32 @@ def test_a_resumed_run_evaluates_only_what_is_missing(tmp_path, at):
             line.pop("traceback")
     assert told[0] == told[1]
     assert len(told[0]) == run.metrics["failed_evaluations"][-1] > 0
+
+
+def test_a_line_that_was_cut_off_does_not_take_the_next_with_it(tmp_path):
+    task, parameters = moqd.FunctionTask(measured, **NAMES), {"a": 0.5, "b": 0.25}
+    journal = RunJournal(tmp_path, task)
+    path = tmp_path / "journal" / "00000000.jsonl"
+    journal.batch(0)
+    path.write_text('{"row": 39, "param')
+    for row in range(2):
+        journal.batch(0).note(row, parameters, Outcome(Measured([1.0, 2.0], [0.5], [])))
+    journal.close()
+    assert path.read_text().count("\n") == 3
+    again = journal.batch(0)
+    assert [again.known(row, parameters) is not None for row in (0, 1, 39)] == [True, True, False]
+
+
+@pytest.mark.parametrize(("evaluator", "times"), [("here", 0), ("processes", 2)])
+def test_what_comes_from_a_pool_survives_a_power_cut(evaluator, times, tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda handle: synced.append(Path(f"/proc/self/fd/{handle}").readlink()))
+    journal = RunJournal(tmp_path, moqd.FunctionTask(measured, evaluator=evaluator, **NAMES))
+    batch = journal.batch(0)
+    for row in range(2):
+        batch.note(row, {"a": 0.5, "b": 0.25}, Outcome(Measured([1.0, 2.0], [0.5], [])))
+    journal.close()
+    assert synced.count(tmp_path / "journal" / "00000000.jsonl") == times
 
 
 def test_a_journal_of_other_parameters_is_not_believed(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,8 +12,9 @@ import time
 import pytest
 
 import moqd
+from moqd.errors import BusyError, StorageError
 from moqd.experiment import lock as locks
-from moqd.experiment.lock import FOLDER, STALE, RunLock, process_start, this_process
+from moqd.experiment.lock import FOLDER, STALE, RunLock, is_held, process_start, this_process
 
 
 def place(run, number=1, **changes):
@@ -88,10 +90,33 @@ def test_a_damaged_lock_counts_by_its_age(tmp_path):
 def test_who_was_taken_over_stops_before_it_writes(tmp_path):
     with RunLock(tmp_path) as lock:
         place(tmp_path, number=2, host="elsewhere", machine="elsewhere 1")
-        with pytest.raises(moqd.InputError, match="was taken over by another process while this one was suspended"):
+        with pytest.raises(BusyError, match="was taken over by another process while this one was suspended"):
             lock.check()
     assert "2.json" in held(tmp_path)
     assert not json.loads((tmp_path / FOLDER / "2.json").read_text())["released"]
+
+
+def test_a_lock_that_cannot_be_looked_at_is_not_taken_over(tmp_path):
+    with RunLock(tmp_path) as lock:
+        shutil.rmtree(tmp_path / FOLDER)
+        with pytest.raises(StorageError, match=r"\.lock' cannot be read"):
+            lock.check()
+
+
+def test_a_process_knows_which_of_its_own_locks_it_holds(tmp_path, monkeypatch):
+    """Where the disk was full, a lock could not be marked as released."""
+
+    def full(*_):
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(locks, "write_json", full)
+        with RunLock(tmp_path):
+            assert is_held(tmp_path)
+    assert not json.loads((tmp_path / FOLDER / "1.json").read_text())["released"]
+    assert not is_held(tmp_path)
+    with RunLock(tmp_path), pytest.raises(BusyError, match="is being written by process"):
+        RunLock(tmp_path).__enter__()
 
 
 def test_who_is_slow_does_not_get_a_number_that_was_used_before(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """Ask and tell by hand: the same as a run of the function, whenever and in whichever order one tells."""
 
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -90,9 +92,13 @@ def test_everything_fails(task):
             optimizer.ask()
 
 
-def test_it_ends_with_its_iterations(task):
-    with moqd.Optimizer(task, ga_batch=2, num_cells=5, iterations=0) as optimizer:
-        for one in optimizer.ask():
+def test_what_was_told_is_on_the_disk_and_it_ends_with_its_iterations(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda handle: synced.append(Path(f"/proc/self/fd/{handle}").readlink()))
+    task, journal = moqd.FunctionTask(brew, **NAMES), tmp_path / "bench" / "journal" / "00000000.jsonl"
+    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=2, num_cells=5, iterations=0) as optimizer:
+        for told, one in enumerate(optimizer.ask()):
+            assert synced.count(journal) == told
             optimizer.tell(one, *brew(**one.parameters))
         with pytest.raises(moqd.InputError, match="all of its iterations are done"):
             optimizer.ask()

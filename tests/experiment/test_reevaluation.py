@@ -1,11 +1,14 @@
 """Resamples, and how much of an archive survives fresh evaluation."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import moqd
+from moqd.experiment.reevaluation import read_reevaluation
 from moqd.report import write_report
 
 NAMES = {
@@ -56,11 +59,14 @@ def run_of(task, folder):
 
 def test_luck_does_not_survive_and_merit_does(tmp_path):
     lucky = run_of(moqd.FunctionTask(on_host, noisy=True, **NAMES), tmp_path / "lucky")
-    merit = run_of(moqd.FunctionTask(fixed, **NAMES), tmp_path / "merit")
+    calls = []
+    merit = run_of(moqd.FunctionTask(lambda x: calls.append(x) or fixed(x), **NAMES), tmp_path / "merit")
     again = moqd.reevaluate(lucky, resamples=100)
     assert again.survival < 0.95, "what noise had added is gone"
     # What is left is what the solutions are worth: hardly more than without any noise.
+    calls.clear()
     worth = moqd.reevaluate(merit)
+    assert len(calls) == merit.metrics["num_solutions"][-1], "nothing is evaluated to fill a batch"
     assert again.after["moqd_score"] < worth.before["moqd_score"] * 1.05
     assert worth.survival == pytest.approx(1)
     assert (worth.moved, worth.failed, worth.resamples) == (0, 0, 1)
@@ -72,8 +78,16 @@ def test_luck_does_not_survive_and_merit_does(tmp_path):
 
 def test_a_report_of_an_uncertain_task_evaluates_anew(tmp_path):
     run = run_of(moqd.FunctionTask(on_host, noisy=True, resamples=2, **NAMES), tmp_path / "run")
-    assert "over 2 evaluations" in write_report(run).read_text()
-    assert (tmp_path / "run" / "reevaluation.json").is_file()
+    number, said = int(run.metrics["num_solutions"][-1]), []
+    assert "over 2 evaluations" in write_report(run, say=said.append).read_text()
+    assert said == [f"evaluating {number} solutions anew", "drawing the report"]
+    assert read_reevaluation(moqd.load_run(tmp_path / "run", task=run.task)).before["num_solutions"] == number
+    # What it says of another archive, such as the one that a resumed run had before, is not said of this one.
+    first = np.argwhere(run.archive.valid)[0]
+    other = run.archive._replace(valid=run.archive.valid.at[tuple(first)].set(False))
+    assert read_reevaluation(replace(run, archive=other)) is None
+    with pytest.raises(moqd.InputError, match="seed is 4294967296; give a whole number of at least 0 and at most"):
+        moqd.reevaluate(run, seed=2**32)
 
 
 def test_every_task_knows_resamples():

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -19,8 +20,11 @@ import pytest
 
 import moqd
 from moqd.cli import main
+from moqd.errors import BusyError
+from moqd.experiment.store import write_archive
 from tests import naive
 from tests.algorithms.test_algorithms import interrupted
+from tests.experiment.test_lock import place
 from tests.experiment.test_run import bowl, small
 
 MOQD = [str(Path(sys.executable).parent / "moqd")]
@@ -191,9 +195,10 @@ def test_a_run_begins_with_the_archive_of_another(tmp_path):
     whole = moqd.run(small(task), task, **arguments)
     resumed = interrupted(small(task), task, tmp_path / "second", at=(4,), **arguments)
     assert same(whole.archive, resumed.archive)
-    # Even where the first run is gone, and with it every checkpoint of the second.
+    # Even where the first run is gone, and with it all that the second had saved.
     shutil.rmtree(tmp_path / "first")
     shutil.rmtree(tmp_path / "second" / "checkpoints")
+    (tmp_path / "second" / "archive.safetensors").unlink()
     assert same(whole.archive, moqd.resume(tmp_path / "second").archive)
     other = moqd.make_task("arm-2", num_joints=3)
     with pytest.raises(
@@ -248,7 +253,7 @@ def test_export_is_a_table_of_solutions(tmp_path, capsys):
 
 def test_the_same_run_from_its_config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("moqd.report.write_report", lambda run, folder: run.path / "report.md")  # which takes seconds
+    monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")  # which takes seconds
     common = ["--num-cells", "9", "--ga-batch", "8", "--iterations", "4"]
     assert main(["train", "arm-2", "--num-joints", "5", "--seed", "3", *common, "--out", "first"]) == 0
     assert main(["train", "--config", "first/config.json", "--out", "second"]) == 0
@@ -398,10 +403,28 @@ def test_seeds_that_do_not_fill_a_batch_do_not_count_as_failed():
     assert moqd.run(small(task), task, iterations=0, init_from=first).metrics["failed_evaluations"].tolist() == [0]
 
 
+def test_on_the_host_no_seed_is_evaluated_to_fill_a_batch():
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        return [x[0], -x[0]], [x[1], x[2]]
+
+    task = bowl(False, minimised=())
+    first = moqd.run(small(task), task, iterations=0)
+    number = int(first.metrics["num_solutions"][-1])
+    assert number % 16
+    again = replace(task, function=function)
+    seeded = moqd.run(small(again), again, iterations=0, init_from=first)
+    assert len(calls) == seeded.metrics["evaluations"][0] == number + 16
+    assert seeded.metrics["failed_evaluations"].tolist() == [0]
+
+
 def test_what_a_kill_before_the_config_leaves_is_in_nobodys_way(tmp_path):
     folder = tmp_path / "run"
     (folder / ".lock").mkdir(parents=True)
     (folder / "seeds.safetensors").write_bytes(b"half")
+    (folder / "timing.json").write_text("{}")  # of a study, which times a run that only its record speaks of
     (folder / ".config.json.7.tmp").write_bytes(b"half")
     task = moqd.make_task("arm-2")
     moqd.run(small(task), task, iterations=1, out=folder)
@@ -426,6 +449,42 @@ def finished(tmp_path_factory):
     task = moqd.make_task("arm-2")
     moqd.run(small(task), task, iterations=1, out=folder)
     return folder
+
+
+@pytest.mark.parametrize("iterations", [None, 3])
+def test_a_finished_run_without_checkpoints_is_not_started_over(finished, iterations, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    shutil.rmtree(folder / "checkpoints")
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    with pytest.raises(moqd.InputError, match="is finished and has no checkpoint, so it cannot be continued; run it"):
+        moqd.resume(folder, iterations=iterations)
+    write_archive(folder / "archive.safetensors", moqd.load_run(folder).archive)  # as earlier versions did
+    with pytest.raises(moqd.InputError, match="is finished and has no checkpoint"):
+        moqd.resume(folder, iterations=iterations)
+    before.pop("archive.safetensors")
+    assert before.items() <= {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}.items()
+
+
+def test_what_was_logged_but_not_saved_is_not_of_the_run(finished, tmp_path):
+    """As after a kill, and while a run goes on: metrics.csv is ahead of the archive."""
+    folder = shutil.copytree(finished, tmp_path / "run")
+    table = folder / "metrics.csv"
+    last = table.read_text().splitlines()[-1]
+    with table.open("a") as file:
+        file.write(f"2{last[1:]}\r\n")
+    assert moqd.load_run(folder).metrics["iteration"].tolist() == [0, 1]
+
+
+def test_who_was_taken_over_leaves_the_config_alone(tmp_path):
+    class TakenOver(moqd.Callback):
+        def on_start(self, config):
+            place(tmp_path / "run", number=2, host="elsewhere", machine="elsewhere 1")
+            raise moqd.InputError("something is wrong")
+
+    task = moqd.make_task("arm-2")
+    with pytest.raises(BusyError, match="was taken over by another process"):
+        moqd.run(small(task), task, iterations=1, out=tmp_path / "run", callbacks=[TakenOver()])
+    assert (tmp_path / "run" / "config.json").is_file()
 
 
 @pytest.mark.parametrize(
@@ -474,7 +533,7 @@ def test_broken_metrics_are_one_sentence_or_none(finished, content, tmp_path, ca
 
 def test_names_are_shown_as_they_are(finished, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("moqd.report.write_report", lambda run, folder: run.path / "report.md")
+    monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")
     shutil.copytree(finished, "a [b]")
     assert main(["report", "a [b]"]) == 0
     assert main(["export", "a [b]", "--csv", "--out", "[x].csv"]) == 0

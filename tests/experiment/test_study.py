@@ -4,7 +4,7 @@ import pytest
 
 from moqd.algorithms import ALGORITHMS
 from moqd.errors import InputError
-from moqd.experiment.study import STUDIES, Variant, make_study, named_study
+from moqd.experiment.study import STUDIES, Variant, make_study, named_study, with_seeds
 
 SIX = ("ant-2", "ant-3", "halfcheetah-2", "hopper-2", "hopper-3", "walker-2")
 MAIN = ("mome-p2c", "mome-pgx", "mome", "pga-me", "nsga2", "nsga2-small", "spea2", "spea2-small")
@@ -128,6 +128,11 @@ def test_own_algorithms_are_one_group():
 def test_mistakes_are_said(others, message):
     with pytest.raises(InputError, match=message):
         tiny(**others)
+
+
+def test_other_seeds_are_not_too_many_either():
+    with pytest.raises(InputError, match="study 'tiny' has 10001 runs; give fewer seeds, for at most 10000 runs"):
+        with_seeds(tiny(), range(10_001))
 
 
 def test_names_are_known_and_given_once():

@@ -2,12 +2,17 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 import moqd
 from moqd.cli import main
 from moqd.errors import AGAIN, InputError
+from moqd.experiment.conduct import _job
+from moqd.experiment.job import Ending
+from moqd.experiment.job import main as do
+from moqd.experiment.progress import folder_of
 from moqd.tasks import TASKS
 from moqd.tasks.own import OWN, SPECS, load_own
 
@@ -135,6 +140,27 @@ def test_a_study_of_a_task_from_a_file(here, capsys):
     assert "gear" in report
     assert len(list((here / "studies" / "runs").glob("gear-*"))) == 2
     shutil.rmtree(here / "studies")
+
+
+def test_a_study_goes_on_with_a_file_that_has_changed_if_it_may(here, monkeypatch):
+    """Its processes are told so too."""
+    given = []
+    monkeypatch.setattr("moqd.cli_study.conduct", lambda *arguments: given.append(arguments))
+    monkeypatch.setattr("moqd.experiment.job._obey", lambda *_: None)
+    monkeypatch.setattr("moqd.experiment.job.run", lambda *_, **__: None)
+    (here / "gears.toml").write_text(STUDY)
+    main(["study", "gears.toml", "--task", "gear.py:task"])
+    forget_tasks()
+    (here / "gear.py").write_text(GEAR + "# a remark\n")
+    for may, ending in (([], Ending.FAILED), (["--accept-changes"], Ending.DONE)):
+        main(["study", "studies/gears", "--task", "gear.py:task", *may])
+        study, root, _, manner, *_ = given[-1]
+        (here / "orders").write_text(_job(root, study.runs[0], replace(manner, cores=2), False).to_json())
+        forget_tasks()
+        folder_of(root, study.runs[0]).mkdir(exist_ok=True)
+        with (here / "orders").open() as lines:
+            assert do(lines) is ending
+        forget_tasks()
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,6 @@ def oldest_iteration(run_folder: Path) -> int:
     return min((int(path.name) for path in _checkpoints(run_folder)), default=-1)
 
 
-def has_checkpoint(run_folder: Path, iteration: int) -> bool:
-    """Whether there is one of an iteration; only looks."""
-    return (run_folder / FOLDER / f"{iteration:08d}" / MANIFEST).is_file()
-
-
 def newest_checkpoint(
     run_folder: Path, template: Any, place: Callable[[Any], Any], run_identity: str
 ) -> Checkpoint | None:

@@ -53,6 +53,8 @@ class Manner:
     cores: int
     checkpoint_minutes: float
     timing: bool
+    accept_changes: bool = False
+    """Whether tasks of the user's own may be made with files that have changed since."""
 
 
 def write_study(root: Path, study: Study) -> Path:
@@ -191,7 +193,15 @@ def _all_of(
 
 def _job(root: Path, run: PlannedRun, manner: Manner, timing: bool) -> Job:
     folder = str(folder_of(root, run).absolute())
-    return Job(folder, run.settings, manner.cores, manner.checkpoint_minutes, timing, list(SPECS))
+    return Job(
+        folder,
+        run.settings,
+        manner.cores,
+        manner.checkpoint_minutes,
+        timing,
+        own_tasks=list(SPECS),
+        accept_changes=manner.accept_changes,
+    )
 
 
 def _to_time(study: Study, root: Path) -> list[PlannedRun]:

@@ -30,13 +30,12 @@ from moqd.errors import (
     StoppedError,
     StorageError,
 )
-from moqd.experiment.checkpoint import has_checkpoint
 from moqd.experiment.compilation import use_cache
 from moqd.experiment.control import Control
 from moqd.experiment.lock import is_held
-from moqd.experiment.run import OUTCOME, Callback, resume, run
-from moqd.experiment.store import ARCHIVE, CONFIG, last_row, read_config
-from moqd.experiment.timing import TIMING, time_parts, write_timing
+from moqd.experiment.run import OUTCOME, TIMING, Callback, resume, run
+from moqd.experiment.store import ARCHIVE, CONFIG, last_row, read_config, saved_iteration
+from moqd.experiment.timing import time_parts, write_timing
 from moqd.files import FORMAT, own_folder, read_json, read_tensors, write_json
 from moqd.tasks import make_task
 from moqd.tasks.own import load_own
@@ -65,7 +64,9 @@ class Job:
     timing: bool = False
     """Whether to time the parts of the algorithm, instead of running it."""
     own_tasks: Sequence[str] = ()
-    """Tasks of the user's own, as FILE.py:NAME, that whoever started the study named."""
+    """Tasks of the user's own, as FILE.py:NAME, that whoever started the study named..."""
+    accept_changes: bool = False
+    """...and whether they also stand for what they were before their files changed."""
 
     def to_json(self) -> str:
         return json.dumps(self.__dict__)
@@ -144,7 +145,7 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
     use_devices(job.cores)
     use_cache()
     for spec in job.own_tasks:
-        load_own(spec)
+        load_own(spec, accept_changes=job.accept_changes)
     task_options, algorithm_options = dict(settings["task"]), dict(settings["algorithm"])
     task = make_task(task_options.pop("name"), **task_options)
     algorithm = make_algorithm(algorithm_options.pop("name"), task, **algorithm_options)
@@ -183,10 +184,10 @@ def _done(folder: Path) -> Ending:
 
 
 def is_done(folder: Path, settings: Mapping[str, Any]) -> bool:
-    """Whether its files say that the run was made to its end, by a study or (with a last checkpoint) by anything."""
+    """Whether its files say that the run was made to its end, by a study or by anything else."""
     iterations, state = settings["iterations"], outcome_of(folder).get("state")
     whole = (folder / ARCHIVE).is_file() and (folder / CONFIG).is_file() and last_row(folder)[0] == iterations
-    return whole and (state == "done" or (state is None and has_checkpoint(folder, iterations)))
+    return whole and (state == "done" or (state is None and saved_iteration(folder) == iterations))
 
 
 def _is_there(folder: Path, settings: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ with its parameters and what happened.
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ import numpy as np
 
 from moqd.errors import InputError, MissingFileError, StorageError
 from moqd.experiment.store import Run
-from moqd.files import own_folder, read_text, remove_folder, write_text
+from moqd.files import own_folder, read_text, remove_folder, sync, write_text
 from moqd.tasks.function import FunctionTask, Measured, Outcome
 from moqd.tasks.pool import Failure
 
@@ -72,6 +73,9 @@ class BatchJournal:
     def __init__(self, path: Path, failures: Path, iteration: int, task: FunctionTask) -> None:
         self._path, self._failures, self._task = path, failures, task
         self.iteration = iteration
+        # What is told by hand or comes from a pool is worth the milliseconds that it takes to survive a power cut; a
+        # function that is called right here may take less.
+        self._is_dear = task.function is None or task.evaluator != "here"
         self._entries = dict(_entries(path))
         self._file: TextIO | None = None
 
@@ -93,9 +97,13 @@ class BatchJournal:
             self._tell_failure(row, parameters, outcome)
         try:
             if self._file is None:
-                self._file = self._path.open("a", encoding="utf-8")
+                self._file = _at_its_end(self._path)
+                if self._is_dear:
+                    sync(self._path.parent)
             self._file.write(f"{json.dumps(entry)}\n")
             self._file.flush()
+            if self._is_dear:
+                os.fsync(self._file.fileno())
         except OSError as error:
             raise StorageError(f"{str(self._path)!r} could not be written ({error.strerror}).") from error
 
@@ -143,6 +151,15 @@ def _failures(folder: Path | None) -> list[str]:
         return [] if folder is None else read_text(folder / FAILURES, most=MOST_BYTES).splitlines()
     except InputError:
         return []
+
+
+def _at_its_end(path: Path) -> TextIO:
+    """The file, to be written at its end; a line that was cut off there is ended first."""
+    before = path.read_bytes() if path.exists() else b""
+    file = path.open("a", encoding="utf-8")
+    if before and not before.endswith(b"\n"):
+        file.write("\n")
+    return file
 
 
 def _entries(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

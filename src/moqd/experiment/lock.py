@@ -8,6 +8,7 @@ suspended, and its heart did not beat) notices before it writes again.
 
 import json
 import os
+import secrets
 import socket
 import threading
 import time
@@ -23,6 +24,8 @@ HEARTBEAT = 10.0
 """Seconds between two signs of life."""
 STALE = 60.0
 """Seconds without one after which the lock of another machine counts for nothing."""
+_HELD: set[str] = set()
+"""The tokens of all locks that this process holds: one of its own that is not here could not be marked as released."""
 
 
 class RunLock:
@@ -34,9 +37,15 @@ class RunLock:
         self._number = 0
         self._released = threading.Event()
         self._me = {"format": FORMAT, "released": False, "since": time.time(), **this_process()}
+        self._me["token"] = secrets.token_hex(8)
 
     def __enter__(self) -> "RunLock":
-        self._number = self._acquire()
+        _HELD.add(self._me["token"])  # before others can see it
+        try:
+            self._number = self._acquire()
+        except BaseException:
+            _HELD.discard(self._me["token"])
+            raise
         threading.Thread(target=self._beat, daemon=True, name="moqd-heartbeat").start()
         return self
 
@@ -46,7 +55,7 @@ class RunLock:
     def check(self) -> None:
         """To be called before anything is written."""
         if self._highest() != self._number:
-            raise InputError(
+            raise BusyError(
                 f"{str(self._run)!r} was taken over by another process while this one was suspended; it stops, and the "
                 "other goes on."
             )
@@ -56,7 +65,8 @@ class RunLock:
         if self._released.is_set():
             return
         self._released.set()
-        # A full disk must not hide what went wrong; the process ends, and that releases it too.
+        _HELD.discard(self._me["token"])
+        # A full disk must not hide what went wrong; for others, the end of this process releases it too.
         with suppress(OSError, StorageError):
             if self._highest() == self._number:
                 write_json(self._path(self._number), self._me | {"released": True})
@@ -102,6 +112,8 @@ class RunLock:
         if lock.get("machine") == self._me["machine"] and isinstance(lock.get("pid"), int):
             if lock.get("process_start") != process_start(lock["pid"]):
                 return None
+            if lock["pid"] == os.getpid() and str(lock.get("token")) not in _HELD:
+                return None
             return BusyError(f"{str(self._run)!r} is being written by {who}; wait until it is done, or stop it first.")
         age = self._age(path)
         if abs(age) > STALE:  # in the future: a clock was wrong
@@ -134,7 +146,11 @@ class RunLock:
         return max(self._numbers(), default=0)
 
     def _numbers(self) -> list[int]:
-        return [int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdecimal()]
+        try:
+            paths = list(self._folder.iterdir())
+        except OSError as error:  # which says nothing about who holds the lock
+            raise StorageError(f"{str(self._folder)!r} cannot be read ({error.strerror}).") from error
+        return [int(path.stem) for path in paths if path.suffix == ".json" and path.stem.isdecimal()]
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number}.json"

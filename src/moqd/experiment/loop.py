@@ -5,6 +5,7 @@ number of iterations is an argument, so that it is compiled once. A host task ru
 does a task or an algorithm that spreads its batch over the devices, so that only this is done by all of them.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -201,7 +202,8 @@ class Loop:
             offspring = Offspring(genotype, preference, jnp.full(self.batch, Source.RANDOM, jnp.int32))
             offspring = on_one(offspring) if self._spread else offspring
             key = self._key(jnp.int32(index), Purpose.EVALUATE_SEED)
-            evaluation = self._evaluate(key, offspring.genotype, -1, f"seeds-{index}")
+            evaluate = partial(self._evaluate, key, iteration=-1, name=f"seeds-{index}")
+            evaluation = evaluated(self._task, evaluate, offspring.genotype, min(self.batch, number - start))
             there = self.place(rows < number)
             steps = None if evaluation.num_steps is None else jnp.where(there, evaluation.num_steps, 0)
             evaluation = evaluation._replace(valid=evaluation.valid & there, num_steps=steps)
@@ -333,6 +335,17 @@ class Loop:
             f"every evaluation of task {self._task.name!r} failed in the {which} {FAILED_BATCHES} batches: {reason}; "
             "a run needs finite objectives and features from at least some solutions."
         )
+
+
+def evaluated(task: Task, evaluate: Callable[[Genotype], Evaluation], genotype: Genotype, number: int) -> Evaluation:
+    """A batch of which only the first so many count: a compiled program takes it as it is, but on the host no
+    evaluation is made for nothing, and the last one stands for the rest."""
+    batch = jax.tree.leaves(genotype)[0].shape[0]
+    if task.traceable or number == batch:
+        return evaluate(genotype)
+    rows = np.minimum(np.arange(batch), number - 1)
+    evaluation = evaluate(jax.tree.map(lambda leaf: leaf[:number], genotype))
+    return jax.tree.map(lambda leaf: leaf[rows], evaluation)
 
 
 def key_for(root: Key, iteration: Int[Array, ""], purpose: Purpose) -> Key:

@@ -69,7 +69,8 @@ class Optimizer:
         self._desk = _Desk()
         given = {one.name: getattr(task, one.name) for one in fields(FunctionTask) if one.init}
         self._task = _ByHand(
-            desk=self._desk, **given | {"evaluator": "here", "workers": None, "timeout": None, "retries": 0}
+            desk=self._desk,
+            **given | {"function": None, "evaluator": "here", "workers": None, "timeout": None, "retries": 0},
         )
         self._algorithm = make_algorithm(algorithm, self._task, **options) if isinstance(algorithm, str) else algorithm
         self._temporary = tempfile.TemporaryDirectory(prefix="moqd-") if out is None else None

@@ -13,6 +13,7 @@ from moqd.experiment.lock import is_held
 from moqd.experiment.record import (
     RECORDS,
     check_origin,
+    check_record,
     read_record,
     record_of,
     recorded_timing_of,
@@ -20,10 +21,10 @@ from moqd.experiment.record import (
     write_record,
 )
 from moqd.experiment.results import Result, Results, Unfinished
-from moqd.experiment.run import OUTCOME
+from moqd.experiment.run import OUTCOME, TIMING
 from moqd.experiment.store import CONFIG, METRICS, last_row, load_run
 from moqd.experiment.study import PlannedRun, Study
-from moqd.experiment.timing import TIMING, read_timing, write_timing
+from moqd.experiment.timing import read_timing, write_timing
 from moqd.files import own_folder
 from moqd.tasks import Task, make_task
 
@@ -57,6 +58,7 @@ def standing_of(root: Path, run: PlannedRun) -> Standing:
     """As its files say; what cannot be read is a failure."""
     try:
         if _is_recorded(root, run):
+            check_record(record_of(root, run), run)
             return Standing(run, "done", run.settings["iterations"])
         return _standing(folder_of(root, run), run)
     except (OSError, InputError, StorageError) as error:
@@ -140,12 +142,14 @@ def timing_of(root: Path, run: PlannedRun) -> dict[str, Any] | None:
 
 
 def keep_records(root: Path, results: Results) -> None:
-    """Writes the records of results that have none yet, and copies of what was timed."""
+    """Writes the records of results that have none that is whole, and copies of what was timed."""
     own_folder(root / RECORDS)
     of_run = {(run.task, run.algorithm, run.seed): run for run in results.study.runs}
     for result in results.results:
         run = of_run[result.task, result.algorithm, result.seed]
-        if not record_of(root, run).exists():
+        try:
+            check_record(record_of(root, run), run)
+        except InputError:
             write_record(record_of(root, run), result)
         timing = folder_of(root, run) / TIMING
         if timing.exists() and not recorded_timing_of(root, run).exists():

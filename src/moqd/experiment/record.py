@@ -18,14 +18,16 @@ from moqd.errors import InputError
 from moqd.experiment.job import check_settings
 from moqd.experiment.packing import packed, unpacked
 from moqd.experiment.results import Result
+from moqd.experiment.run import TIMING
 from moqd.experiment.store import COLUMNS, check_config
 from moqd.experiment.study import PlannedRun
-from moqd.experiment.timing import TIMING
-from moqd.files import read_tensors, whole, write_tensors
+from moqd.files import check_regular, read_tensors, whole, write_tensors
 from moqd.tasks import Task
 
 RECORDS = "records"
 """The folder of all records, beside that of all runs."""
+_CHECKED: dict[Path, tuple[int, int]] = {}
+"""The time and the size of records that were found to be whole."""
 
 
 def record_of(root: Path, run: PlannedRun) -> Path:
@@ -55,24 +57,44 @@ def write_record(path: Path, result: Result) -> None:
 
 def read_record(path: Path, run: PlannedRun, task: Task) -> Result:
     """The result that was written; raises where the file holds no such run, or not to its end."""
+    config, metrics, arrays = _content(path, run)
+    point = config["reference_point"]
+    if len(point) != task.num_objectives:
+        raise InputError(f"{str(path)!r} is damaged: its reference point has {len(point)} numbers.")
+    cells, front = arrays["valid"].shape
+    archive = unpacked(_template(cells, front, task), arrays, jnp.asarray, repr(str(path)))
+    reference_point = np.asarray(point, float) * task.direction
+    return Result(run.task, run.algorithm, run.seed, metrics, archive, reference_point, config, path)
+
+
+def check_record(path: Path, run: PlannedRun) -> None:
+    """Raises where the file is damaged or holds no such run, or not to its end; asked again, it costs nothing."""
+    status = check_regular(path)
+    now = status.st_mtime_ns, status.st_size
+    if _CHECKED.get(path) != now:
+        _content(path, run)
+        _CHECKED[path] = now
+
+
+def _content(path: Path, run: PlannedRun) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The config, the metrics and the arrays of the archive."""
     arrays = read_tensors(path)
     try:
         about = json.loads(arrays.pop("about").tobytes())
         config, columns, table = about["config"], about["columns"], arrays.pop("metrics")
         metrics = dict(zip(columns, table.T, strict=True))
         whole_run = metrics["iteration"][-1] == run.settings["iterations"] and metrics.keys() >= set(COLUMNS)
-        cells, front = arrays["valid"].shape
+        whole_run &= arrays["valid"].ndim == 2
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{str(path)!r} is damaged ({type(error).__name__}: {error}).") from error
     check_config(config, path)
     check_settings(config, run.settings, path)
     check_origin(config, path)
-    point = config["reference_point"]
-    if not whole_run or point is None or len(point) != task.num_objectives:
-        raise InputError(f"{str(path)!r} is damaged: it has no whole table of metrics, or no reference point.")
-    archive = unpacked(_template(cells, front, task), arrays, jnp.asarray, repr(str(path)))
-    reference_point = np.asarray(point, float) * task.direction
-    return Result(run.task, run.algorithm, run.seed, metrics, archive, reference_point, config, path)
+    if not whole_run or config["reference_point"] is None:
+        raise InputError(
+            f"{str(path)!r} is damaged: it has no whole table of metrics, no archive or no reference point."
+        )
+    return config, metrics, arrays
 
 
 def check_origin(config: Mapping[str, Any], path: Path) -> None:

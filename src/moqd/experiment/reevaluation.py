@@ -1,7 +1,8 @@
 """How much of an archive survives fresh evaluation: where evaluations vary, an archive collects what was lucky."""
 
+import hashlib
 import json
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -11,10 +12,11 @@ import numpy as np
 from moqd.archive import Archive, add, empty_archive
 from moqd.devices import compiled, on_all, on_one
 from moqd.errors import InputError, MissingFileError
-from moqd.experiment.store import Run
+from moqd.experiment.loop import evaluated
+from moqd.experiment.store import Run, Solutions
 from moqd.files import FORMAT, read_json, write_json
 from moqd.metrics import archive_metrics
-from moqd.options import is_count
+from moqd.options import checked_seed, is_count
 from moqd.tasks.task import Task, validated
 from moqd.tessellation import nearest_cell
 from moqd.types import Evaluation, Genotype, Key, Offspring, Source
@@ -55,7 +57,7 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
     if not is_count(often):
         raise InputError(f"resamples is {resamples!r}; give a whole number of at least 1.")
     solutions, task = run.solutions(), run.task.resampled(often)
-    number, root = len(solutions.cell), jax.random.key(seed)
+    number, root = len(solutions.cell), jax.random.key(checked_seed(seed))
     evaluate = _evaluator(task)
     archive = empty_archive(
         jax.tree.map(lambda leaf: leaf[0], run.archive.genotype),
@@ -69,7 +71,8 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
         rows = np.minimum(np.arange(start, start + AT_ONCE), number - 1)
         there = np.arange(start, start + AT_ONCE) < number
         genotype = jax.tree.map(lambda leaf, rows=rows: jnp.asarray(leaf[rows]), solutions.genotype)
-        evaluation = evaluate(jax.random.fold_in(root, batch), genotype)
+        evaluate_some = partial(evaluate, jax.random.fold_in(root, batch))
+        evaluation = evaluated(task, evaluate_some, genotype, min(AT_ONCE, number - start))
         failed += int(np.sum(there & ~np.asarray(evaluation.valid)))
         evaluation = evaluation._replace(valid=evaluation.valid & jnp.asarray(there))
         offspring = Offspring(
@@ -85,15 +88,21 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
     )
     found = Reevaluation(often, before, after, 1 - stayed / number if number else 0.0, failed, archive)
     if run.path is not None:
-        write_json(run.path / REEVALUATION, {"format": FORMAT, **found._replace(archive=None)._asdict()})
+        content = found._replace(archive=None)._asdict()
+        write_json(run.path / REEVALUATION, {"format": FORMAT, "of": _digest(solutions), **content})
     return found
 
 
-def read_reevaluation(folder: Path) -> Reevaluation | None:
-    """What `reevaluate` wrote into the folder of a run; None if it did not."""
+def read_reevaluation(run: Run) -> Reevaluation | None:
+    """What `reevaluate` wrote into the folder of a run; None if it did not, or of another archive than the run has."""
+    if run.path is None:
+        return None
+    path = run.path / REEVALUATION
     try:
-        content = read_json(folder / REEVALUATION, "a re-evaluation")
+        content = read_json(path, "a re-evaluation")
     except MissingFileError:
+        return None
+    if content.get("of") != _digest(run.solutions()):
         return None
     parts: dict[str, Any] = {name: content.get(name) for name in Reevaluation._fields if name != "archive"}
     sound = all(isinstance(parts[name], (int, float)) for name in ("resamples", "moved", "failed")) and all(
@@ -101,8 +110,16 @@ def read_reevaluation(folder: Path) -> Reevaluation | None:
         for name in ("before", "after")
     )
     if not sound:
-        raise InputError(f"{str(folder / REEVALUATION)!r} is damaged; remove it. It holds {json.dumps(parts)[:200]}.")
+        raise InputError(f"{str(path)!r} is damaged; remove it. It holds {json.dumps(parts)[:200]}.")
     return Reevaluation(**parts)
+
+
+def _digest(solutions: Solutions) -> str:
+    """What tells an archive from all others."""
+    sha = hashlib.sha256()
+    for leaf in jax.tree.leaves(solutions):
+        sha.update(np.asarray(leaf).tobytes())
+    return sha.hexdigest()
 
 
 def _resamples_of(task: Task) -> int:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,9 +47,11 @@ from moqd.experiment.store import (
     Run,
     columns_of,
     described,
+    last_row,
     read_archive,
     read_config,
     rows_of,
+    saved_iteration,
     table_of,
     task_of,
     write_archive,
@@ -56,6 +59,7 @@ from moqd.experiment.store import (
 )
 from moqd.files import FORMAT, write_json
 from moqd.metrics import archive_metrics
+from moqd.options import checked_seed, whole_number
 from moqd.tasks import Task
 from moqd.types import Source
 
@@ -63,8 +67,8 @@ PACKAGES = ("moqd", "jax", "jaxlib", "numpy", "scikit-learn", "optax", "brax", "
 """Those whose version may change the bits of a result."""
 SEEDS = "seeds.safetensors"
 """The archive that a run was seeded with."""
-OUTCOME, LOG = "outcome.json", "log.txt"
-"""What a study keeps in the folder of a run: what came of it, and what its processes said."""
+OUTCOME, LOG, TIMING = "outcome.json", "log.txt", "timing.json"
+"""What a study keeps in the folder of a run: what came of it, what its processes said, and what its parts took."""
 
 
 class Callback:
@@ -118,10 +122,10 @@ def run(
         raise InputError("run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).")
     if options:
         raise InputError(f"run knows no {', '.join(options)}; options of an algorithm are given to make_algorithm.")
-    _whole_number("seed", seed, least=0, most=2**32 - 1)
-    _whole_number("log_every", log_every, least=1)
+    seed = checked_seed(seed)
+    whole_number("log_every", log_every, least=1)
     if snapshot_every is not None:
-        snapshot_every = _whole_number("snapshot_every", snapshot_every, least=1)
+        snapshot_every = whole_number("snapshot_every", snapshot_every, least=1)
     if not (isinstance(checkpoint_minutes, (int, float)) and checkpoint_minutes >= 0):
         raise InputError(f"checkpoint_minutes is {checkpoint_minutes!r}; give a number that is not negative.")
     start = None if init_from is None else _archive_from(init_from, task)
@@ -130,7 +134,7 @@ def run(
         "format": FORMAT,
         "task": described(task),
         "algorithm": {"name": algorithm.name, **asdict(algorithm.config)},
-        "seed": int(seed),
+        "seed": seed,
         "iterations": _budget(iterations, evaluations, loop.batch),
         "log_every": int(log_every),
         "checkpoint_minutes": float(checkpoint_minutes),
@@ -169,6 +173,7 @@ def _go_in(folder: Path, session: "_Session", config: Mapping[str, Any], start: 
             return session.go(start)
         except (InputError, EvaluationError):
             if not session.has_rows:  # nothing was found; so that it can be started again when it is mended
+                lock.check()  # or it is the config of who took the folder over
                 (folder / CONFIG).unlink(missing_ok=True)
             raise
 
@@ -193,15 +198,29 @@ def resume(
     task = task_of(config, folder, task)
     algorithm = _algorithm_of(config, folder, task, algorithm)
     if iterations is not None:
-        _whole_number("iterations", iterations, least=0)
+        whole_number("iterations", iterations, least=0)
     with RunLock(folder) as lock:
         clean_up(folder)
+        if oldest_iteration(folder) < 0 and _is_finished(folder, config["iterations"]):
+            raise InputError(
+                f"the run in {str(folder)!r} is finished and has no checkpoint, so it cannot be continued; run it "
+                f"again with: moqd train --config {shlex.quote(str(folder / CONFIG))} --out NEW_FOLDER"
+            )
         (folder / OUTCOME).unlink(missing_ok=True)  # what came of it before counts no more
         config |= {} if iterations is None else {"iterations": iterations}
         start = read_archive(folder / SEEDS, task) if config.get("seeded") else None
         session = _Session(Loop(algorithm, task, config["seed"]), task, config, callbacks, control)
         session.write_to(folder, lock)
         return session.go(start, resuming=True)
+
+
+def _is_finished(folder: Path, iterations: int) -> bool:
+    """Whether the archive of the last iteration is there, and whole."""
+    try:
+        reached = saved_iteration(folder)
+    except InputError:
+        return False
+    return (last_row(folder)[0] if reached is None else reached) >= iterations
 
 
 class _Session:
@@ -376,7 +395,7 @@ class _Session:
     def _write_archive(self) -> None:
         if self._folder is not None:
             self._check_lock()
-            write_archive(self._folder / ARCHIVE, self._loop.archive)
+            write_archive(self._folder / ARCHIVE, self._loop.archive, self._loop.iteration)
 
     def _write_config(self) -> None:
         if self._folder is not None:
@@ -550,9 +569,9 @@ def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
             f"iterations is {iterations} and evaluations is {evaluations}; give one of the two and not the other."
         )
     if iterations is not None:
-        return _whole_number("iterations", iterations, least=0)
+        return whole_number("iterations", iterations, least=0)
     assert evaluations is not None
-    needed = -(-_whole_number("evaluations", evaluations, least=0) // batch)
+    needed = -(-whole_number("evaluations", evaluations, least=0) // batch)
     if needed * batch != evaluations:
         warnings.warn(
             f"evaluations={evaluations} is not a multiple of the batch of {batch}: {needed * batch} will be made.",
@@ -580,8 +599,8 @@ def _new_folder(folder: Path) -> Path:
 
 
 def _is_left_over(path: Path) -> bool:
-    """Whether it is of a process that was killed before it had written its config."""
-    return path.name in (LOCK, SEEDS, OUTCOME, LOG, FAILURES, JOURNAL) or (
+    """Whether it is of a study, or of a process that was killed before it had written its config."""
+    return path.name in (LOCK, SEEDS, OUTCOME, LOG, TIMING, FAILURES, JOURNAL) or (
         path.name.startswith(".") and path.name.endswith(".tmp")
     )
 
@@ -589,11 +608,3 @@ def _is_left_over(path: Path) -> bool:
 def _free(folder: Path) -> Path:
     folder = folder if folder.name else folder.resolve()
     return next(path for i in range(2, 10**6) if not (path := folder.with_name(f"{folder.name}-{i}")).exists())
-
-
-def _whole_number(argument: str, value: int, *, least: int, most: int | None = None) -> int:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limit = "" if most is None else f" and at most {most}"
-        raise InputError(f"{argument} is {value!r}; give a whole number of at least {least}{limit}.")
-    return int(value)

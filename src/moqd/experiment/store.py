@@ -20,6 +20,7 @@ from moqd.archive import Archive
 from moqd.errors import InputError, MissingFileError, StorageError, to_resume
 from moqd.experiment.packing import packed, unpacked
 from moqd.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
+from moqd.options import MOST_SEED
 from moqd.tasks import TASKS, FunctionTask, Task, make_task
 from moqd.tasks.own import OWN
 from moqd.tasks.parameters import Categorical, Integer
@@ -156,8 +157,10 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Float[np.ndarray, "rows"]]:
     return {name: np.array([row[name] for row in rows], float) for name in (rows[0] if rows else {})}
 
 
-def write_archive(path: Path, archive: Archive) -> None:
-    write_tensors(path, packed(archive))
+def write_archive(path: Path, archive: Archive, iteration: int | None = None) -> None:
+    """With the iteration that it is of, where that means something."""
+    known = {} if iteration is None else {"iteration": whole(np.int32(iteration))}
+    write_tensors(path, packed(archive) | known)
 
 
 def write_snapshot(folder: Path, iteration: int, archive: Archive) -> None:
@@ -183,7 +186,7 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
     config = read_config(folder)
     task = task_of(config, folder, task if task is not None else _recorded_task(config))
     try:
-        archive = read_archive(folder / ARCHIVE, task)
+        archive, iteration = _read_archive(folder / ARCHIVE, task)
         rows = rows_of(read_text(folder / METRICS, most=2**30), folder / METRICS)
     except MissingFileError as error:
         raise InputError(
@@ -193,6 +196,8 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
     missing = [name for name in COLUMNS if rows and name not in rows[0]]
     if missing:
         raise InputError(f"{str(folder / METRICS)!r} is damaged: it has no column {missing[0]}.")
+    if iteration is not None:  # a run that goes on, or was killed, has logged more than it has saved
+        rows = [row for row in rows if row["iteration"] <= iteration]
     if len(config.get("reference_point") or ()) != task.num_objectives:
         raise InputError(
             f"{str(folder / CONFIG)!r} is damaged: its reference_point is not of {task.num_objectives} numbers."
@@ -246,7 +251,7 @@ CHECKS: dict[str, Check] = {
     "task.options.reference_point": _or_none(NUMBERS),
     "algorithm.name": NAME,
     "algorithm.task": ((lambda value: value is None), "there"),
-    "seed": _count(0, 2**32 - 1),
+    "seed": _count(0, MOST_SEED),
     "iterations": _count(0),
     "log_every": _count(1),
     "batch": _count(1),
@@ -352,8 +357,25 @@ def _described_bound(bound: Integer | Categorical) -> dict[str, Any]:
     return {"categorical": [option if isinstance(option, (int, float)) else str(option) for option in bound.options]}
 
 
+def saved_iteration(folder: Path) -> int | None:
+    """Which iteration the archive of a run is of; None if it does not say, as those of earlier versions. Raises where
+    there is none that is whole."""
+    return _iteration_in(read_tensors(folder / ARCHIVE))
+
+
+def _iteration_in(arrays: Mapping[str, np.ndarray]) -> int | None:
+    return int(arrays["iteration"]) if np.shape(arrays.get("iteration", [])) == () else None
+
+
 def read_archive(path: Path, task: Task) -> Archive:
+    return _read_archive(path, task)[0]
+
+
+def _read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
+    """With the iteration that it is of, if it says that."""
     arrays = read_tensors(path)
+    iteration = _iteration_in(arrays)
+    arrays.pop("iteration", None)
     valid = arrays.get("valid")
     if valid is None or valid.ndim != 2:
         raise InputError(f"{str(path)!r} is not an archive: it holds no table of which places are taken.")
@@ -372,7 +394,7 @@ def read_archive(path: Path, task: Task) -> Archive:
         centroid=shape(cells, task.num_features),
         feature_bounds=shape(2, task.num_features),
     )
-    return unpacked(template, arrays, jnp.asarray, repr(str(path)))
+    return unpacked(template, arrays, jnp.asarray, repr(str(path))), iteration
 
 
 def _line(values: Any) -> str:

@@ -13,12 +13,11 @@ from typing import Any
 from moqd.algorithms import ABLATIONS, ALGORITHMS
 from moqd.errors import InputError, unknown_name
 from moqd.experiment.presets import BATCHES, preset_for
-from moqd.options import is_count, overridden
+from moqd.options import MOST_SEED, is_count, overridden
 from moqd.tasks import TASKS, make_task
 
 DEFAULT_ITERATIONS = 1000
 """Where no preset says."""
-MOST_SEED = 2**32 - 1
 MOST_RUNS = 10_000
 """Of a study; the file that lists them must stay one that can be read."""
 REFERENCE = "mome-p2c"
@@ -130,9 +129,7 @@ def make_study(
         if not own:
             raise InputError(f"study {name!r} has no seeds for {task!r}; give at least one.")
     of_task = {task: unique("seed", (seeds_of or {}).get(task, seeds)) for task in tasks}
-    number = len(algorithms) * sum(map(len, of_task.values()))
-    if number > MOST_RUNS:
-        raise InputError(f"study {name!r} has {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
+    _check_size(name, len(algorithms) * sum(map(len, of_task.values())))
     every_seed = tuple(dict.fromkeys(seed for own in of_task.values() for seed in own))
     for seed in every_seed:
         if not is_count(seed, 0) or seed > MOST_SEED:
@@ -190,6 +187,7 @@ def named_study(
 
 def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
     """The same study with other seeds, the same for all tasks."""
+    _check_size(study.name, len(study.tasks) * len(study.algorithms) * len(seeds))
     example = {(run.task, run.algorithm): run for run in study.runs}
     runs = tuple(
         replace(example[of], seed=seed, settings={**example[of].settings, "seed": seed})
@@ -197,6 +195,11 @@ def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
         for of in product(study.tasks, study.algorithms)
     )
     return replace(study, seeds=tuple(seeds), runs=runs)
+
+
+def _check_size(name: str, number: int) -> None:
+    if number > MOST_RUNS:
+        raise InputError(f"study {name!r} has {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
 
 
 def unique(what: str, values: Sequence[Any]) -> list[Any]:

@@ -15,10 +15,10 @@ from moqd.algorithms import ALGORITHMS
 from moqd.errors import InputError, one_line, unknown_name
 from moqd.experiment.document_lines import DocumentError, Lines, Place, parsed
 from moqd.experiment.presets import BATCHES, PRESETS
-from moqd.experiment.study import MOST_RUNS, MOST_SEED, REFERENCE, Study, Variant, make_study
+from moqd.experiment.study import MOST_RUNS, REFERENCE, Study, Variant, make_study
 from moqd.files import read_text
 from moqd.networks import Policy, apply_policy
-from moqd.options import is_count, overridden
+from moqd.options import MOST_SEED, is_count, overridden
 from moqd.tasks import TASKS, Task, make_task
 from moqd.types import Genotype, Key
 

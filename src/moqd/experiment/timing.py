@@ -24,8 +24,6 @@ from moqd.options import is_count
 from moqd.tasks import Task
 from moqd.tasks.task import validated
 
-TIMING = "timing.json"
-"""Its name in the folder of a run."""
 COMMON = {"iteration", "rollout", "addition"}
 """The parts that every algorithm has..."""
 LEARNED = {"policy_gradient_variation", "training"}

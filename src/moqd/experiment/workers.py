@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -215,6 +216,7 @@ class RayWorkers:
 
     def ended(self, seconds: float) -> list[tuple[str, Ending]]:
         if not self._names:
+            time.sleep(seconds)
             return []
         ready, _ = self._ray.wait(list(self._names), num_returns=1, timeout=seconds)
         return [self._ending(reference) for reference in ready]

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,19 @@ MEANINGS = {
 }
 
 
-def write_report(run: Run, folder: Path | None = None) -> Path:
-    """Writes report.md and its figures (PNG and PDF) into the folder, or that of the run, and says where it is."""
+def write_report(run: Run, folder: Path | None = None, say: Callable[[str], None] = lambda text: None) -> Path:
+    """Writes report.md and its figures (PNG and PDF) into the folder, or that of the run, and says where it is.
+
+    `say` is told what takes its time.
+    """
     if run.path is None:
         raise InputError("the run has no folder to read from; give it one with moqd.run(..., out=folder).")
     folder = run.path if folder is None else users_folder(folder)
-    if run.task.is_uncertain and read_reevaluation(run.path) is None and np.any(np.asarray(run.archive.valid)):
+    number = int(np.sum(np.asarray(run.archive.valid)))
+    if run.task.is_uncertain and number and read_reevaluation(run) is None:
+        say(f"evaluating {number:,} solutions anew")
         reevaluate(run)
+    say("drawing the report")
     figures = _figures(run)
     for name, figure in figures.items():
         save(figure, own_folder(folder / "figures"), name)
@@ -130,7 +136,7 @@ def _ends(run: Run) -> Iterable[Block]:
 
 def _survival(run: Run) -> Iterable[Block]:
     """How much of the archive was luck."""
-    again = None if run.path is None else read_reevaluation(run.path)
+    again = read_reevaluation(run)
     if again is None:
         return
     yield Heading(2, "Re-evaluation")
