@@ -15,6 +15,7 @@ from moqd.archive import add, empty_archive
 from moqd.types import Evaluation, Offspring
 
 BATCH, PARAMETERS, LENGTH = 256, 5123, 50
+ROUNDS = 15
 KINDS = {
     "sparse": "random objectives: most are dominated",
     "half full": "objectives in a band along a front",
@@ -36,9 +37,9 @@ def batches(kind: str, rng: np.random.Generator, parameters: int) -> Iterator[tu
 
 
 class Ours:
-    """An archive that has taken in 120 solutions per cell, and adds the same next batches in turn."""
+    """An archive that has taken in 120 solutions per cell; each of its first `calls` calls adds a batch that is new."""
 
-    def __init__(self, kind: str, cells: int, parameters: int = PARAMETERS) -> None:
+    def __init__(self, kind: str, cells: int, parameters: int = PARAMETERS, calls: int = ROUNDS + 1) -> None:
         rng = np.random.default_rng(0)
         self.centroid = jnp.asarray(rng.random((cells, 2)), jnp.float32)
         first = next(batches(kind, rng, parameters))
@@ -51,7 +52,7 @@ class Ours:
             wide = offspring._replace(genotype=jnp.broadcast_to(offspring.genotype, (BATCH, parameters)))
             self.archive, _ = self.add(self.archive, wide, evaluation)
         prepared = batches(kind, rng, parameters)
-        self.batches = [next(prepared) for _ in range(8)]
+        self.batches = [next(prepared) for _ in range(calls)]
         self.turn = 0
 
     def __call__(self) -> object:
@@ -60,7 +61,7 @@ class Ours:
 
     def _batch(self) -> tuple[Offspring, Evaluation]:
         self.turn += 1
-        return self.batches[self.turn % len(self.batches)]
+        return self.batches[self.turn - 1]
 
 
 class Qdax(Ours):
@@ -94,7 +95,7 @@ def measure() -> list[Measured]:
     rows = []
     for kind in KINDS:
         ours = Ours(kind, 128)
-        taken, theirs = in_turns(ours, Qdax(ours))
+        taken, theirs = in_turns(ours, Qdax(ours), rounds=ROUNDS)
         rows.append(Measured(f"archive addition, 128 cells, {kind}", taken, "QDax", theirs))
         del ours
     return rows
@@ -104,6 +105,6 @@ def growth() -> list[Measured]:
     """Our own addition with 1,024 cells, beside that with 128."""
     rows = []
     for kind in KINDS:
-        small, large = in_turns(Ours(kind, 128), Ours(kind, 1024), rounds=51)
+        small, large = in_turns(*(Ours(kind, cells, calls=52) for cells in (128, 1024)), rounds=51)
         rows.append(Measured(f"archive addition, 1,024 cells, {kind}", large, "128 cells", small))
     return rows

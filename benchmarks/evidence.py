@@ -1,313 +1,254 @@
-"""What the MOME-P2C paper claims, beside what the studies in results/ show: tables of docs/evidence.md and README.md.
+"""What the MOME-P2C paper claims, beside what the studies in results/ show: tables of README.md and docs/.
 
 python -m benchmarks.evidence
 
-reads the CSV tables of the reports and what `make bench` has measured, and writes the tables anew, between the comments
-that mark their places.
+reads the reports and records of the studies and what `make bench` has measured, and writes the tables anew, between the
+comments that mark their places.
 """
 
-import csv
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import cache
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 import moqd
-from moqd.experiment.analysis import METRICS, SIGNIFICANCE
+from benchmarks.claims import BASELINES, SCORE, SUM, VOLUME, claims, counts, losses
+from benchmarks.speeds import checkpoints, costs, rollouts, speeds, starts
+from benchmarks.tables import ABLATIONS, MAIN, RESULTS, ROOT, WALKER, line, rows_of, short
+from moqd.experiment.analysis import METRICS
 from moqd.experiment.conduct import stored_study
 from moqd.experiment.record import record_of
-from moqd.experiment.study import Study
 from moqd.files import read_tensors
 from moqd.plots.style import display_name
 from moqd.report.tables import SOURCES
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "results"
-DOCUMENTS = (ROOT / "docs" / "evidence.md", ROOT / "README.md")
-MAIN, ABLATIONS, WALKER = "small-main", "small-ablations", "small-walker"
-ALL = ("hopper-2", "ant-2", "walker-2", "hopper-3")
-TWO = ("hopper-2", "ant-2")
-MOEAS = ("nsga2-small", "spea2-small")
-BASELINES = ("mome-pgx", "mome", "pga-me", *MOEAS)
-BETTER, NO_WORSE, WORSE = "better", "no worse", "worse"
-SCORE, VOLUME, SUM = "moqd_score", "global_hypervolume", "max_sum_scores"
-SPARSITIES = ("moqd_sparsity_score", "global_sparsity")
-
-
-class Claim(NamedTuple):
-    """What the paper says of MOME-P2C beside others, on tasks that were run here."""
-
-    says: str
-    expected: str
-    metrics: tuple[str, ...]
-    tasks: tuple[str, ...]
-    others: tuple[str, ...]
-    study: str = MAIN
-    table: str = "comparisons"
-    """Of the report. In that of One-Hot, it is One-Hot that is compared."""
-
-
-CLAIMS = (
-    Claim("higher than all (p < 0.02)", BETTER, (SCORE,), ("ant-2", "hopper-3"), BASELINES),
-    Claim("outperforms or matches all", NO_WORSE, (SCORE,), ("hopper-2", "walker-2"), BASELINES),
-    Claim("less sparse than MOME-PGX", BETTER, SPARSITIES, ALL, ("mome-pgx",)),
-    Claim("higher than what aims for it", BETTER, (VOLUME,), ALL, MOEAS),
-    Claim("outperforms or matches", NO_WORSE, (VOLUME,), ALL, ("mome-pgx", "mome", "pga-me")),
-    Claim("better (p < 1e-5)", BETTER, (SUM,), ("ant-2", "hopper-3"), ("pga-me",)),
-    Claim("better, not significantly", NO_WORSE, (SUM,), ("hopper-2", "walker-2"), ("pga-me",)),
-    Claim("outperforms or matches", NO_WORSE, (SUM,), ALL, ("mome-pgx", "mome", *MOEAS)),
-    Claim("higher than MOEAs", BETTER, ("coverage",), ALL, MOEAS),
-    Claim("matches or outperforms", NO_WORSE, (SCORE,), TWO, ("mome-p2c-keep-pref",), ABLATIONS),
-    Claim("no difference, or better", NO_WORSE, (SCORE, VOLUME, SUM), TWO, ("mome-p2c-one-hot",), ABLATIONS),
-    Claim("better (p < 1e-4)", BETTER, (SCORE,), TWO, ("mome-p2c-no-crowding",), ABLATIONS),
-    Claim("better", BETTER, (SCORE, VOLUME, SUM), ("hopper-2",), ("mome-p2c-no-ga",), ABLATIONS),
-    Claim("worse", WORSE, (VOLUME, SUM), ("ant-2",), ("mome-p2c-no-ga",), ABLATIONS),
-    Claim("better (p < 1e-4)", BETTER, (SCORE,), ("ant-2",), ("mome-p2c-no-actor",), ABLATIONS),
-    Claim("matches or outperforms", NO_WORSE, (SCORE, VOLUME, SUM), ("hopper-2",), ("mome-p2c-no-actor",), ABLATIONS),
-    Claim("One-Hot outperforms or matches", NO_WORSE, (SCORE, VOLUME, SUM), TWO, ("mome-pgx",), ABLATIONS, "one_hot"),
-)
-
-
-def rows_of(study: str, table: str) -> list[dict[str, str]]:
-    path = RESULTS / study / "tables" / f"{table}.csv"
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def claims(study: str) -> Iterator[str]:
-    """A row for each task, metric and other algorithm of each claim that the study can tell about."""
-    head = ("paper", "task", "metric", "beside", "medians", "pairs won", "p", "adjusted", "seen here")
-    yield _line(head)
-    yield _line([":--"] * 4 + ["--:"] * 4 + [":--"])
-    medians = {(row["task"], row["metric"], row["algorithm"]): row["median"] for row in rows_of(study, "summary")}
-    for claim in CLAIMS:
-        if claim.study != study:
-            continue
-        for row in rows_of(study, claim.table):
-            of = row["task"], row["metric"], row["algorithm"]
-            wanted = of[0] in claim.tasks and of[1] in claim.metrics and of[2] in claim.others
-            if not wanted or not row["effect"]:
-                continue
-            own, other = (medians[*of[:2], label] for label in (row["reference"], row["algorithm"]))
-            yield _line(
-                (
-                    claim.says,
-                    f"{of[0]} ({row['seeds_reference']}, {row['seeds']} seeds)",
-                    METRICS[of[1]].label,
-                    display_name(of[2]),
-                    f"{_short(own)}, {_short(other)}",
-                    f"{float(row['effect']):.0%}",
-                    _short(row["p"]),
-                    _short(row["p_adjusted"]),
-                    verdict(claim.expected, *(float(row[name]) for name in ("effect", "p_adjusted", "smallest_p"))),
-                )
-            )
-
-
-def verdict(expected: str, effect: float, p: float, smallest: float) -> str:
-    """What the numbers say of a claim.
-
-    `effect` is the share of pairs of runs in which the reference is better, `smallest` the least adjusted p value that
-    the number of seeds allows.
-    """
-    better = effect > 0.5 if expected != WORSE else effect < 0.5
-    if p < SIGNIFICANCE:
-        return "yes" if better else "**no**"
-    if smallest >= SIGNIFICANCE:
-        return f"too few seeds; {'level' if effect == 0.5 else 'so far yes' if better else 'so far not'}"
-    if expected == NO_WORSE:
-        return "yes"
-    return "in direction" if better else "not"
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("evidence.md", "locomotion.md", "runs.md")))
 
 
 def medians(metrics: Sequence[str] = tuple(METRICS), study: str = MAIN) -> Iterator[str]:
-    """Of every algorithm, with the best of a task in bold."""
+    """Of every algorithm, with the best of a task in bold, if all have as many seeds."""
     found = rows_of(study, "summary")
     algorithms = list(dict.fromkeys(row["algorithm"] for row in found))
-    yield _line(("task", "metric", *(display_name(label) for label in algorithms)))
-    yield _line([":--", ":--", *["--:"] * len(algorithms)])
+    yield line(("task", "metric", *(display_name(label) for label in algorithms)))
+    yield line([":--", ":--", *["--:"] * len(algorithms)])
     for task in dict.fromkeys(row["task"] for row in found):
         for metric in metrics:
-            values = {row["algorithm"]: row for row in found if (row["task"], row["metric"]) == (task, metric)}
-            there = {label: float(row["median"]) for label, row in values.items() if row["median"]}
-            if not there:
-                continue
-            best = (min if METRICS[metric].less_is_better else max)(there.values())
-            cells = [
-                f"**{_short(there[label])}**" if there.get(label) == best else _short(there.get(label, ""))
+            rows = {row["algorithm"]: row for row in found if (row["task"], row["metric"]) == (task, metric)}
+            values = {label: row["median"] for label, row in rows.items() if row["median"]}
+            fair = len({row["seeds"] for row in rows.values()}) == 1
+            yield line((task, METRICS[metric].label, *_marked(algorithms, values, metric, fair)))
+
+
+def _marked(algorithms: Sequence[str], values: dict[str, str], metric: str, fair: bool = True) -> Iterator[str]:
+    """The values as cells, the best bold if they can be compared."""
+    numbers = [float(value) for value in values.values()]
+    best = (min if METRICS[metric].less_is_better else max)(numbers, default=0.0)
+    for label in algorithms:
+        cell = short(values.get(label, ""))
+        yield f"**{cell}**" if fair and label in values and float(values[label]) == best else cell
+
+
+def late_seeds(first: int = 3) -> Iterator[str]:
+    """Medians of those seeds only on which no default of ours was chosen."""
+    rows = [row for row in rows_of(MAIN, "runs") if int(row["seed"]) >= first]
+    algorithms = list(dict.fromkeys(row["algorithm"] for row in rows))
+    yield line(("task", "metric", *(display_name(label) for label in algorithms)))
+    yield line([":--", ":--", *["--:"] * len(algorithms)])
+    for task in dict.fromkeys(row["task"] for row in rows):
+        for metric in (SCORE, VOLUME):
+            found = {
+                label: [float(row[metric]) for row in rows if (row["task"], row["algorithm"]) == (task, label)]
                 for label in algorithms
+            }
+            values = {label: str(median(one)) for label, one in found.items() if one}
+            fair = len({len(one) for one in found.values()}) == 1
+            yield line((task, METRICS[metric].label, *_marked(algorithms, values, metric, fair)))
+
+
+def efficiency() -> Iterator[str]:
+    """After which share of the evaluations MOME-P2C has what others end with, and what such a run takes."""
+    yield line(("task", "", *(display_name(label) for label in BASELINES)))
+    yield line([":--", ":--", *["--:"] * len(BASELINES)])
+    found = {(row["task"], row["metric"], row["algorithm"]): row for row in rows_of(MAIN, "data_efficiency")}
+    for task in dict.fromkeys(of[0] for of in found):
+        for metric in (SCORE, VOLUME):
+            rows = [found[task, metric, label] for label in BASELINES]
+            shares = [
+                "-" if not row["target"] else f"{float(row['share']):.0%}" if row["share"] else "never" for row in rows
             ]
-            yield _line((task, METRICS[metric].label, *cells))
+            yield line((task, f"evaluations to its {METRICS[metric].label}", *shares))
+        times = [_times_as_long(task, label) for label in BASELINES]
+        yield line((task, "a run of MOME-P2C takes", *times))
+
+
+def _times_as_long(task: str, other: str) -> str:
+    """The time of a run of MOME-P2C beside that of another, roughly: not all were made on the same machine."""
+    seconds = {
+        label: [
+            float(row["seconds"]) for row in rows_of(MAIN, "runs") if (row["task"], row["algorithm"]) == (task, label)
+        ]
+        for label in ("mome-p2c", other)
+    }
+    if not all(seconds.values()):
+        return "-"
+    return f"{median(seconds['mome-p2c']) / median(seconds[other]):.2g} times as long"
 
 
 def sizes() -> Iterator[str]:
     """Parameters that are trained beside the archive, and seconds of an iteration, where they were measured."""
-    yield _line(("task", "algorithm", "actors", "critics", "s per iteration", "gradient variation", "training"))
-    yield _line([":--", ":--", *["--:"] * 5])
+    yield line(("task", "algorithm", "actors", "critics", "s per iteration", "gradient variation", "training"))
+    yield line([":--", ":--", *["--:"] * 5])
     clock = {(row["task"], row["algorithm"], row["part"]): row["median"] for row in rows_of(MAIN, "wall_clock")}
     for row in rows_of(MAIN, "parameters"):
         of = row["task"], row["algorithm"]
         parts = ("iteration", "policy_gradient_variation", "training")
-        times = [_short(clock.get((*of, part), "")) for part in parts]
-        yield _line((of[0], display_name(of[1]), f"{int(row['actors']):,}", f"{int(row['critics']):,}", *times))
+        times = [short(clock.get((*of, part), "")) for part in parts]
+        yield line((of[0], display_name(of[1]), f"{int(row['actors']):,}", f"{int(row['critics']):,}", *times))
 
 
 def additions() -> Iterator[str]:
     """Solutions that entered the archive in either half of the iterations, of algorithms that learn."""
     sources = {source: label for source, label in SOURCES.items() if source != "random"}
-    yield _line(("task", "algorithm", *sources.values()))
-    yield _line([":--", ":--", *["--:"] * len(sources)])
+    yield line(("task", "algorithm", *sources.values()))
+    yield line([":--", ":--", *["--:"] * len(sources)])
     found = {(row["task"], row["algorithm"], row["source"]): row for row in rows_of(MAIN, "additions")}
     for of in dict.fromkeys(key[:2] for key in found if key[2] == "pg"):
         rows = [found.get((*of, source)) for source in sources]
-        cells = [f"{_short(row['first_half'])} / {_short(row['second_half'])}" if row else "-" for row in rows]
-        yield _line((of[0], display_name(of[1]), *cells))
+        cells = [f"{short(row['first_half'])} / {short(row['second_half'])}" if row else "-" for row in rows]
+        yield line((of[0], display_name(of[1]), *cells))
 
 
-def fitness_of(study: Study, task: str, algorithm: str) -> list[np.ndarray]:
-    """The objectives of all final solutions, seed by seed, of the runs that there are."""
-    runs = [run for run in study.runs if (run.task, run.algorithm) == (task, algorithm)]
-    paths = [path for run in runs if (path := record_of(RESULTS, run)).exists()]
-    return [read_tensors(path)["fitness"] for path in paths]
+class Final(NamedTuple):
+    """What a run ends with."""
+
+    cell: np.ndarray
+    fitness: np.ndarray
+    """Of each solution."""
+
+    def front(self) -> np.ndarray:
+        """Of all cells together."""
+        return self.fitness[np.asarray(moqd.non_dominated(self.fitness))]
+
+    def volumes(self, reference_point: np.ndarray) -> list[float]:
+        """Of each occupied cell."""
+        return [moqd.hypervolume(self.fitness[self.cell == one], reference_point) for one in np.unique(self.cell)]
 
 
-def fastest(task: str = "ant-2") -> Iterator[str]:
+@cache
+def finals(study: str, task: str, algorithm: str) -> list[Final]:
+    """Of the runs that there are, seed by seed."""
+    runs = [run for run in stored_study(RESULTS / study).runs if (run.task, run.algorithm) == (task, algorithm)]
+    records = [read_tensors(path) for run in runs if (path := record_of(RESULTS, run)).exists()]
+    return [Final(np.nonzero(record["valid"])[0], record["fitness"].astype(float)) for record in records]
+
+
+def fastest(task: str, study: str = MAIN) -> Iterator[str]:
     """The most of the first objective (forward velocity) that each run on a task has in its archive."""
-    study = stored_study(RESULTS / MAIN)
-    yield _line(("algorithm", f"most forward velocity on {task}, seed by seed"))
-    yield _line([":--", ":--"])
-    for algorithm in study.algorithms:
-        most = [fitness[:, 0].max() for fitness in fitness_of(study, task, algorithm)]
-        yield _line((display_name(algorithm), ", ".join(f"{value:.0f}" for value in most)))
+    yield line(("algorithm", f"most forward velocity on {task}, seed by seed"))
+    yield line([":--", ":--"])
+    for algorithm in stored_study(RESULTS / study).algorithms:
+        most = [one.fitness[:, 0].max() for one in finals(study, task, algorithm)]
+        if most:
+            yield line((display_name(algorithm), ", ".join(f"{value:.0f}" for value in most)))
 
 
 def front_sizes() -> Iterator[str]:
     """How many solutions are on the global front: medians over seeds."""
     study = stored_study(RESULTS / MAIN)
-    yield _line(("algorithm", *study.tasks))
-    yield _line([":--", *["--:"] * len(study.tasks)])
+    yield line(("algorithm", *study.tasks))
+    yield line([":--", *["--:"] * len(study.tasks)])
     for algorithm in study.algorithms:
-        fronts = [[moqd.non_dominated(one).sum() for one in fitness_of(study, task, algorithm)] for task in study.tasks]
-        yield _line((display_name(algorithm), *(_short(median(sizes)) if sizes else "-" for sizes in fronts)))
+        fronts = [[len(one.front()) for one in finals(MAIN, task, algorithm)] for task in study.tasks]
+        yield line((display_name(algorithm), *(short(median(sizes)) if sizes else "-" for sizes in fronts)))
 
 
-ROBOTS = ("hopper", "walker", "halfcheetah", "ant")
-FULLNESS = ("sparse", "half full", "full")
-SPEEDS: dict[str, tuple[str, ...]] = {
-    "adding 256 solutions of 5,123 parameters to 128 cells x 50 (sparse, half full, full)": tuple(
-        f"archive addition, 128 cells, {fullness}" for fullness in FULLNESS
-    ),
-    "a MOME iteration on rastrigin-2, 10 parameters": ("MOME iteration, rastrigin-2, 10 parameters",),
-    "the same with 5,123 parameters (most of it the task's cosines, the same for both)": (
-        "MOME iteration, rastrigin-2, 5,123 parameters",
-    ),
-    "a generation of NSGA-II on the same NumPy function, population 100 and 1,600": tuple(
-        f"NSGA-II generation, population {population}" for population in ("100", "1,600")
-    ),
-    "a generation of SPEA2 on the same, population 100 and 400": tuple(
-        f"SPEA2 generation, population {population}" for population in ("100", "400")
-    ),
-    "a generation of NSGA-II, compiled, population 128 and 1,024": tuple(
-        f"NSGA-II generation, population {population}" for population in ("128", "1,024")
-    ),
-    "64,000 steps into a replay buffer of a million: hopper, ant": tuple(
-        f"64,000 steps of {robot}-2 into the buffer" for robot in ("hopper", "ant")
-    ),
-    f"environment steps per second, whole episodes: {', '.join(ROBOTS)}": tuple(
-        f"{robot}-2, whole episodes" for robot in ROBOTS
-    ),
-    "policy-gradient variation of 64 policies by 100 steps, as in the paper: hopper, ant": tuple(
-        f"{robot}-2:   policy-gradient variation" for robot in ("hopper", "ant")
-    ),
-}
-"""What README says of speed, and the rows of the benchmarks that say so."""
+def _scores(task: str, algorithm: str) -> list[float]:
+    """The MOQD scores of the runs that there are, seed by seed."""
+    return [float(row[SCORE]) for row in rows_of(MAIN, "runs") if (row["task"], row["algorithm"]) == (task, algorithm)]
 
 
-def speeds() -> Iterator[str]:
-    """The ratios to others that README shows, of those that were measured."""
-    yield _line(("", "moqd", "beside", "times as fast"))
-    yield _line([":--", "--:", "--:", "--:"])
-    found = {row["what"]: row for row in measured() if "times as fast" in row}
-    for what, names in SPEEDS.items():
-        rows = [found[name] for name in names if name in found]
-        if not rows:
-            continue
-        if "ms" in rows[0]:
-            ours, theirs, unit, peer = "ms", "its ms", " ms", rows[0]["beside"]
-        else:
-            ours, theirs, unit, peer = "steps/s", "plain Brax", "", "plain Brax"
-        own, other, times = (_few(row[column] for row in rows) for column in (ours, theirs, "times as fast"))
-        yield _line((what, f"{own}{unit}", f"{peer} {other}{unit}", times))
+def other_measures() -> Iterator[str]:
+    """Medians of what the paper does not measure: the score of a cell, and volumes above the nadir."""
+    study = stored_study(RESULTS / MAIN)
+    yield line(("task", "", *(display_name(label) for label in study.algorithms)))
+    yield line([":--", ":--", *["--:"] * len(study.algorithms)])
+    for task in study.tasks:
+        found = {label: finals(MAIN, task, label) for label in study.algorithms}
+        nadir = np.min([one.front().min(axis=0) for every in found.values() for one in every], axis=0)
+        measures: dict[str, dict[str, list[float]]] = {
+            "MOQD score for each occupied cell": {
+                label: [
+                    score / len(np.unique(one.cell)) for score, one in zip(_scores(task, label), every, strict=True)
+                ]
+                for label, every in found.items()
+            },
+            "MOQD score above the nadir": {
+                label: [sum(one.volumes(nadir)) for one in every] for label, every in found.items()
+            },
+            "global hypervolume above the nadir": {
+                label: [moqd.hypervolume(one.front(), nadir) for one in every] for label, every in found.items()
+            },
+        }
+        for what, of in measures.items():
+            values = {label: str(median(every)) for label, every in of.items() if every}
+            fair = len({len(every) for every in of.values()}) == 1
+            yield line((task, what, *_marked(study.algorithms, values, SCORE, fair)))
 
 
-def costs(tasks: Sequence[str] = TWO) -> Iterator[str]:
-    """What a run with the paper's settings takes, where it was measured."""
-    yield _line(("with the paper's settings", *tasks))
-    yield _line([":--", *["--:"] * len(tasks)])
-    least = {row["task"]: row["s"] for row in measured("profile") if row["part"] == "iteration"}
-    usual = {row["what"]: row["s"] for row in measured("learning")}
-    memory = {row["what"]: row["GB"] for row in measured("memory")}
-    starts = {row["what"]: f"{row['cold']}, {row['warm']}" for row in measured("starts")}
-    saving = {row["what"]: row["of a run"] for row in measured("checkpoints")}
-    for what, found, name in (
-        ("an iteration of MOME-P2C, the fastest of seven, s", least, "{}"),
-        ("an iteration of MOME-P2C, the median, s", usual, "{}: MOME-P2C iteration"),
-        ("an iteration of MOME-PGX, the median, s", usual, "{}: MOME-PGX iteration"),
-        ("peak memory of three iterations of MOME-P2C, GB", memory, "mome-p2c on {}, 3 iterations"),
-        ("peak memory of three iterations of MOME-PGX, GB", memory, "mome-pgx on {}, 3 iterations"),
-        ("seconds to the first metrics: the first time, and once all is compiled", starts, "{}"),
-        ("share of the time to save the complete state every five minutes", saving, "{}"),
-    ):
-        yield _line((what, *(found.get(name.format(task), "-") for task in tasks)))
+def cell_fronts() -> Iterator[str]:
+    """Of fronts in cells: size, extent and sparsity, and what it would be if their solutions were evenly spread."""
+    study = stored_study(RESULTS / MAIN)
+    yield line(("task", "algorithm", "solutions", "extent", "sparsity", "if evenly spread"))
+    yield line([":--", ":--", *["--:"] * 4])
+    for task in study.tasks:
+        found = {label: finals(MAIN, task, label) for label in study.algorithms}
+        scale = np.ptp(np.concatenate([one.fitness for every in found.values() for one in every]), axis=0)
+        for label, every in found.items():
+            if every:
+                measured = np.median([_mean_front(one, scale) for one in every], axis=0)
+                size, sparsity, even, *extent = (short(value) for value in measured)
+                yield line((task, display_name(label), size, ", ".join(extent), sparsity, even))
 
 
-def measured(name: str = "") -> list[dict[str, str]]:
-    """The rows of the tables (or of one) that `make bench` has written."""
-    parts = json.loads((RESULTS / "bench" / "tables.json").read_text()).values()
-    tables = [table for part in parts for table in part["tables"] if name in ("", table["name"])]
-    return [dict(zip(table["columns"], row, strict=True)) for table in tables for row in table["rows"]]
-
-
-def _few(values: Iterable[str]) -> str:
-    """Two digits of each: that is as far as such numbers can be had again."""
-    numbers = (float(value.replace(",", "")) for value in values)
-    return ", ".join(f"{float(f'{number:.2g}'):,g}" for number in numbers)
+def _mean_front(final: Final, scale: np.ndarray) -> np.ndarray:
+    """Over the cells with two solutions or more: number of solutions, sparsity, sparsity if even, and extents."""
+    fronts = [final.fitness[final.cell == one] / scale for one in np.unique(final.cell)]
+    rows = []
+    for front in fronts:
+        if len(front) > 1:
+            extent = np.ptp(front, axis=0)
+            even = np.sum((extent / (len(front) - 1)) ** 2)
+            rows.append((len(front), moqd.sparsity(front), even, *extent))
+    return np.mean(rows, axis=0)
 
 
 TABLES = {
     "speeds": speeds,
     "costs": costs,
+    "rollouts": rollouts,
+    "starts": starts,
+    "checkpoints": checkpoints,
+    "counts": counts,
     "medians": medians,
     "main table": lambda: medians((SCORE, VOLUME)),
+    "late seeds": late_seeds,
     "claims of the main comparison": lambda: claims(MAIN),
+    "losses": losses,
+    "efficiency": efficiency,
+    "other measures": other_measures,
     "claims of the ablations": lambda: claims(ABLATIONS),
     "ablation medians": lambda: medians((SCORE, VOLUME, SUM), ABLATIONS),
     "walker medians": lambda: medians((SCORE, VOLUME, SUM, "coverage"), WALKER),
+    "fastest walkers": lambda: fastest("walker-2", WALKER),
+    "fastest ants": lambda: fastest("ant-2"),
     "additions": additions,
-    "fastest": fastest,
     "front sizes": front_sizes,
+    "cell fronts": cell_fronts,
     "sizes and times": sizes,
 }
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _short(value: Any) -> str:
-    """Four digits, and thousands apart."""
-    if value == "":
-        return "-"
-    number = float(value)
-    if number == 0 or 1e-3 <= abs(number) < 1e4:
-        return f"{number:.4g}"
-    return f"{float(f'{number:.4g}'):,.0f}" if abs(number) < 1e9 and abs(number) >= 1 else f"{number:.2e}"
 
 
 def filled(text: str) -> str:

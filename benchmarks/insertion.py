@@ -1,4 +1,5 @@
-"""The transitions of one batch into a replay buffer of a million, beside the straightforward way.
+"""The transitions of 256 episodes, of which most end early, into a replay buffer of a million, beside the
+straightforward way.
 
 Straightforward: those that happened are sorted to the front, the whole buffer is rolled so that it ends where they go,
 and they are written over its end. Both hold the same steps, which is checked.
@@ -69,5 +70,5 @@ def measure() -> list[Measured]:
         size = int(in_ours.size)
         np.testing.assert_array_equal(in_ours.steps.obs[:size], in_theirs.steps.obs[-size:])
         taken, other = in_turns(ours, theirs, rounds=5)
-        rows.append(Measured(f"{POLICIES * LENGTH:,} steps of {task} into the buffer", taken, "roll and write", other))
+        rows.append(Measured(f"{POLICIES} episodes of {task} into the buffer", taken, "roll and write", other))
     return rows
