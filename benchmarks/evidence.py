@@ -28,6 +28,19 @@ from moqd.report.tables import SOURCES
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("evidence.md", "locomotion.md", "runs.md")))
 
 
+def state(*studies: str) -> Iterator[str]:
+    """How many runs there are, and which are not yet."""
+    for name in studies:
+        study, missing = stored_study(RESULTS / name), rows_of(name, "unfinished")
+        if not missing:
+            yield f"All {len(study.runs)} runs of {name} are done."
+            continue
+        kinds = dict.fromkeys((row["task"], row["algorithm"]) for row in missing)
+        seeds = {of: ", ".join(row["seed"] for row in missing if (row["task"], row["algorithm"]) == of) for of in kinds}
+        lacking = "; ".join(f"{display_name(of[1])} on {of[0]} seed {seeds[of]}" for of in kinds)
+        yield f"{len(study.runs) - len(missing)} of the {len(study.runs)} runs of {name} are done (not yet: {lacking})."
+
+
 def medians(metrics: Sequence[str] = tuple(METRICS), study: str = MAIN) -> Iterator[str]:
     """Of every algorithm, with the best of a task in bold, if all have as many seeds."""
     found = rows_of(study, "summary")
@@ -124,6 +137,7 @@ def additions() -> Iterator[str]:
 class Final(NamedTuple):
     """What a run ends with."""
 
+    cells: int
     cell: np.ndarray
     fitness: np.ndarray
     """Of each solution."""
@@ -142,7 +156,10 @@ def finals(study: str, task: str, algorithm: str) -> list[Final]:
     """Of the runs that there are, seed by seed."""
     runs = [run for run in stored_study(RESULTS / study).runs if (run.task, run.algorithm) == (task, algorithm)]
     records = [read_tensors(path) for run in runs if (path := record_of(RESULTS, run)).exists()]
-    return [Final(np.nonzero(record["valid"])[0], record["fitness"].astype(float)) for record in records]
+    return [
+        Final(len(record["valid"]), np.nonzero(record["valid"])[0], record["fitness"].astype(float))
+        for record in records
+    ]
 
 
 def fastest(task: str, study: str = MAIN) -> Iterator[str]:
@@ -198,6 +215,30 @@ def other_measures() -> Iterator[str]:
             yield line((task, what, *_marked(study.algorithms, values, SCORE, fair)))
 
 
+def extra_cells(other: str = "mome-pgx", own: str = "mome-p2c", more: float = 1 / 3) -> Iterator[str]:
+    """What is in the cells that another algorithm fills with more of its seeds, by a third of them or more."""
+    where = (
+        f"{display_name(other)}, in them",
+        f"{display_name(other)}, everywhere",
+        f"{display_name(own)}, everywhere",
+    )
+    yield line(("task", "cells", *(f"{one}: forward, energy" for one in where)))
+    yield line([":--", *["--:"] * 4])
+    for task in stored_study(RESULTS / MAIN).tasks:
+        theirs, ours = finals(MAIN, task, other), finals(MAIN, task, own)
+        if theirs:
+            cells = np.flatnonzero(_shares_of_seeds(theirs) - _shares_of_seeds(ours) >= more)
+            there = [one.fitness[np.isin(one.cell, cells)] for one in theirs]
+            groups = (there, *([one.fitness for one in every] for every in (theirs, ours)))
+            middle = (np.median(np.concatenate(group), axis=0)[[0, -1]] for group in groups)
+            yield line((task, str(len(cells)), *(", ".join(f"{value:.3g}" for value in one) for one in middle)))
+
+
+def _shares_of_seeds(runs: Sequence[Final]) -> np.ndarray:
+    """Of each cell: with which share of the seeds there is something in it."""
+    return np.mean([np.isin(np.arange(one.cells), one.cell) for one in runs], axis=0)
+
+
 def cell_fronts() -> Iterator[str]:
     """Of fronts in cells: size, extent and sparsity, and what it would be if their solutions were evenly spread."""
     study = stored_study(RESULTS / MAIN)
@@ -231,6 +272,8 @@ TABLES = {
     "rollouts": rollouts,
     "starts": starts,
     "checkpoints": checkpoints,
+    "state": lambda: state(MAIN, ABLATIONS),
+    "state of the main comparison": lambda: state(MAIN),
     "counts": counts,
     "medians": medians,
     "main table": lambda: medians((SCORE, VOLUME)),
@@ -247,6 +290,7 @@ TABLES = {
     "additions": additions,
     "front sizes": front_sizes,
     "cell fronts": cell_fronts,
+    "extra cells": extra_cells,
     "sizes and times": sizes,
 }
 
