@@ -202,7 +202,7 @@ def other_measures() -> Iterator[str]:
                 ]
                 for label, every in found.items()
             },
-            "MOQD score above the nadir": {
+            f"MOQD score above the nadir ({', '.join(f'{value:.3g}' for value in nadir)})": {
                 label: [sum(one.volumes(nadir)) for one in every] for label, every in found.items()
             },
             "global hypervolume above the nadir": {
