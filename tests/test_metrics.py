@@ -132,6 +132,34 @@ def test_sparsity_metrics_worked_out_on_paper():
     assert set(sparsity_metrics(archive_of([[], []]), [1, 1]).values()) == {0.0}
 
 
+@pytest.mark.parametrize("num_objectives", [2, 3])
+def test_metrics_of_an_archive_are_those_of_its_fronts(num_objectives, rng):
+    fitness = np.round(rng.standard_normal((40, 12, num_objectives)), 1).astype(np.float32)  # so that some are equal
+    valid = rng.random((40, 12)) < rng.random((40, 1))
+    fitness[~valid] = 1e30  # what is in an empty place counts nowhere
+    zeros = np.zeros((40, 12, 1), np.float32)
+    archive = Archive(zeros, fitness, zeros, fitness, valid, zeros[:, 0], np.array([[0.0], [1.0]], np.float32))
+    reference, fronts = (
+        np.full(num_objectives, -0.5),
+        [front[there] for front, there in zip(fitness, valid, strict=True)],
+    )
+    assert {len(front) for front in fronts} > {0, 1, 2}
+    expected = [moqd.hypervolume(front, reference) for front in fronts]  # by moocore
+    np.testing.assert_allclose(cell_hypervolumes(archive, reference), expected, rtol=1e-12)
+    metrics, scale = archive_metrics(archive, reference, np.full(num_objectives, 1.5)), 2.0
+    gaps = [moqd.sparsity(np.asarray(front, float) / scale) for front in fronts]
+    assert metrics["moqd_score"] == pytest.approx(sum(expected))
+    assert metrics["moqd_sparsity_score"] == pytest.approx(np.mean(gaps))
+    assert metrics["moqd_sparsity_occupied"] == pytest.approx(sum(gaps) / sum(len(front) > 1 for front in fronts))
+    assert metrics["coverage"] == sum(len(front) > 0 for front in fronts) / 40
+    every = np.asarray(fitness[valid], float)
+    front = global_front(archive)
+    np.testing.assert_array_equal(front, np.unique(every[moqd.non_dominated(every)], axis=0))
+    assert metrics["global_hypervolume"] == pytest.approx(
+        HV(ref_point=-reference)(-every[(every > reference).all(axis=1)])
+    )
+
+
 def test_an_empty_archive_has_metrics():
     metrics = archive_metrics(archive_of([[], []]), [0, 0], best=[-np.inf, -np.inf])
     assert metrics["moqd_score"] == metrics["coverage"] == metrics["global_sparsity"] == 0

@@ -64,8 +64,7 @@ def crowding_distance(points: ArrayLike) -> Float[np.ndarray, "points"] | Float[
 
 def cell_hypervolumes(archive: Archive, reference_point: ArrayLike) -> Float[np.ndarray, "cells"]:
     """The hypervolume of every cell's front; 0 where a cell is empty."""
-    reference = np.asarray(reference_point, float)
-    return np.array([_hypervolume(front, reference)[0] for front in cell_fronts(archive)])
+    return _cell_hypervolumes(archive, np.asarray(reference_point, float))[0]
 
 
 def cell_fronts(archive: Archive) -> list[Float[np.ndarray, "_ objectives"]]:
@@ -75,9 +74,10 @@ def cell_fronts(archive: Archive) -> list[Float[np.ndarray, "_ objectives"]]:
 
 
 def global_front(archive: Archive) -> Float[np.ndarray, "_ objectives"]:
-    """The objective vectors that nothing in the whole archive dominates, each once."""
-    solutions = np.unique(np.asarray(archive.fitness, float)[np.asarray(archive.valid)], axis=0)
-    return solutions[non_dominated(solutions)]
+    """The objective vectors that nothing in the whole archive dominates, each once and in lexicographic order."""
+    solutions = np.asarray(archive.fitness, float)[np.asarray(archive.valid)]
+    front = solutions[moocore.is_nondominated(solutions, maximise=True)] if len(solutions) else solutions
+    return front[np.lexsort(front.T[::-1])]
 
 
 def archive_metrics(archive: Archive, reference_point: ArrayLike, best: ArrayLike) -> dict[str, float]:
@@ -85,44 +85,64 @@ def archive_metrics(archive: Archive, reference_point: ArrayLike, best: ArrayLik
 
     Sparsity is of objectives scaled by (best - reference point), `best` being the best seen so far of each objective.
     """
-    reference = np.asarray(reference_point, float)
-    fronts, whole = cell_fronts(archive), global_front(archive)
-    solutions = np.concatenate(fronts)
+    reference, valid = np.asarray(reference_point, float), np.asarray(archive.valid)
+    whole, solutions = global_front(archive), np.asarray(archive.fitness, float)[valid]
     extent = np.asarray(best, float) - reference
     scale = np.where(np.isfinite(extent) & (extent > 0), extent, 1.0)
-    volumes, exact = zip(*(_hypervolume(front, reference) for front in [*fronts, whole]), strict=True)
-    gaps = _sparsity_metrics(fronts, whole, scale)
+    (volumes, exact), (volume, also_exact) = _cell_hypervolumes(archive, reference), _hypervolume(whole, reference)
+    gaps = _sparsity_metrics(archive, whole, scale)
     return {
-        "moqd_score": float(sum(volumes[:-1])),
+        "moqd_score": float(np.sum(volumes)),
         "moqd_sparsity_score": gaps["moqd_sparsity_score"],
-        "global_hypervolume": volumes[-1],
+        "global_hypervolume": volume,
         "global_sparsity": gaps["global_sparsity"],
         "max_sum_scores": float(np.max(solutions.sum(axis=1))) if len(solutions) else float("nan"),
-        "coverage": sum(len(front) > 0 for front in fronts) / len(fronts),
+        "coverage": float(np.mean(np.any(valid, axis=1))),
         "moqd_sparsity_occupied": gaps["moqd_sparsity_occupied"],
         "num_solutions": float(len(solutions)),
         "below_reference": float(np.sum(np.any(solutions <= reference, axis=1))),
-        "hypervolume_exact": float(all(exact)),
+        "hypervolume_exact": float(exact and also_exact),
     }
 
 
 def sparsity_metrics(archive: Archive, scale: ArrayLike) -> dict[str, float]:
     """The three metrics of an archive that are made of sparsity, with each objective divided by its `scale`."""
-    return _sparsity_metrics(cell_fronts(archive), global_front(archive), np.asarray(scale, float))
+    return _sparsity_metrics(archive, global_front(archive), np.asarray(scale, float))
 
 
 def _sparsity_metrics(
-    fronts: list[Float[np.ndarray, "_ objectives"]],
-    whole: Float[np.ndarray, "_ objectives"],
-    scale: Float[np.ndarray, "objectives"],
+    archive: Archive, whole: Float[np.ndarray, "_ objectives"], scale: Float[np.ndarray, "objectives"]
 ) -> dict[str, float]:
-    sparsities = [sparsity(front / scale) for front in fronts]
-    with_gaps = sum(len(front) >= 2 for front in fronts)
+    fitness, valid = np.asarray(archive.fitness, float), np.asarray(archive.valid)
+    gaps = np.diff(np.sort(np.where(valid[..., None], fitness / scale, np.nan), axis=1), axis=1)  # NaN comes last
+    num_gaps = np.maximum(np.sum(valid, axis=1) - 1, 0)
+    sparsities = np.nansum(gaps**2, axis=(1, 2)) / np.maximum(num_gaps, 1)
     return {
         "moqd_sparsity_score": float(np.mean(sparsities)),
-        "moqd_sparsity_occupied": float(sum(sparsities) / with_gaps) if with_gaps else 0.0,
+        "moqd_sparsity_occupied": float(np.sum(sparsities) / max(np.sum(num_gaps > 0), 1)),
         "global_sparsity": sparsity(whole / scale),
     }
+
+
+def _cell_hypervolumes(
+    archive: Archive, reference: Float[np.ndarray, "objectives"]
+) -> tuple[Float[np.ndarray, "cells"], bool]:
+    """The hypervolume of every cell's front, and whether all are exact."""
+    if len(reference) == 2:  # many small areas: a call for each would take many times as long
+        return _areas(np.asarray(archive.fitness, float) - reference, np.asarray(archive.valid)), True
+    volumes, exact = zip(*(_hypervolume(front, reference) for front in cell_fronts(archive)), strict=True)
+    return np.array(volumes), all(exact)
+
+
+def _areas(
+    corner: Float[np.ndarray, "cells front 2"], valid: Bool[np.ndarray, "cells front"]
+) -> Float[np.ndarray, "cells"]:
+    """The area that the rectangles between the origin and the valid corners of each cell cover together."""
+    corner = np.where((valid & np.all(corner > 0, axis=2))[..., None], corner, 0.0)
+    widest_first = np.argsort(-corner[..., 0], axis=1)
+    width, height = np.moveaxis(np.take_along_axis(corner, widest_first[..., None], axis=1), 2, 0)
+    covered = np.maximum.accumulate(height, axis=1)
+    return np.sum(width * np.diff(covered, axis=1, prepend=0.0), axis=1)
 
 
 def _hypervolume(
