@@ -240,10 +240,10 @@ def _shares_of_seeds(runs: Sequence[Final]) -> np.ndarray:
 
 
 def cell_fronts() -> Iterator[str]:
-    """Of fronts in cells: size, extent and sparsity, and what it would be if their solutions were evenly spread."""
+    """Of fronts in cells: size, extent and sparsity, what it would be if evenly spread, and the longest of all seeds."""
     study = stored_study(RESULTS / MAIN)
-    yield line(("task", "algorithm", "solutions", "extent", "sparsity", "if evenly spread"))
-    yield line([":--", ":--", *["--:"] * 4])
+    yield line(("task", "algorithm", "solutions", "the most", "extent", "sparsity", "if evenly spread"))
+    yield line([":--", ":--", *["--:"] * 5])
     for task in study.tasks:
         found = {label: finals(MAIN, task, label) for label in study.algorithms}
         scale = np.ptp(np.concatenate([one.fitness for every in found.values() for one in every]), axis=0)
@@ -251,7 +251,8 @@ def cell_fronts() -> Iterator[str]:
             if every:
                 measured = np.median([_mean_front(one, scale) for one in every], axis=0)
                 size, sparsity, even, *extent = (short(value) for value in measured)
-                yield line((task, display_name(label), size, ", ".join(extent), sparsity, even))
+                most = max(np.bincount(one.cell).max() for one in every)
+                yield line((task, display_name(label), size, str(most), ", ".join(extent), sparsity, even))
 
 
 def _mean_front(final: Final, scale: np.ndarray) -> np.ndarray:
