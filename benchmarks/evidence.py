@@ -240,7 +240,7 @@ def _shares_of_seeds(runs: Sequence[Final]) -> np.ndarray:
 
 
 def cell_fronts() -> Iterator[str]:
-    """Of fronts in cells: size, extent and sparsity, what it would be if evenly spread, and the longest of all seeds."""
+    """Of fronts in cells: size, the longest of all seeds, extent, sparsity, and what it would be if evenly spread."""
     study = stored_study(RESULTS / MAIN)
     yield line(("task", "algorithm", "solutions", "the most", "extent", "sparsity", "if evenly spread"))
     yield line([":--", ":--", *["--:"] * 5])
