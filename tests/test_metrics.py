@@ -50,7 +50,10 @@ def test_large_fronts_of_many_objectives_are_estimated(rng):
     points = np.abs(rng.standard_normal((EXACT_POINTS[8] + 200, 8)))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     exact = moqd.hypervolume(points[: EXACT_POINTS[8]], np.zeros(8))
-    assert exact < moqd.hypervolume(points, np.zeros(8)) < 3 * exact
+    estimate = moqd.hypervolume(points, np.zeros(8))
+    assert exact < estimate < 3 * exact
+    units = 10.0 ** np.arange(8)
+    assert moqd.hypervolume(points * units + units, units) == pytest.approx(estimate * np.prod(units), rel=0.05)
 
 
 def test_sparsity_worked_out_on_paper():

@@ -154,8 +154,12 @@ def _hypervolume(
     exact = num_objectives <= 4 or len(above) <= EXACT_POINTS.get(num_objectives, 20)
     if len(above) == 0:
         return 0.0, True
-    volume = moocore.hypervolume if exact else moocore.hv_approx
-    return float(volume(above, ref=reference, maximise=True)), exact
+    if exact:
+        return float(moocore.hypervolume(above, ref=reference, maximise=True)), True
+    # The estimate takes directions at random, which would miss nearly all of the volume where units differ.
+    extent = np.max(above - reference, axis=0)
+    estimate = moocore.hv_approx((above - reference) / extent, ref=0.0, maximise=True)
+    return float(estimate * np.prod(extent)), False
 
 
 def _points(points: ArrayLike) -> Float[np.ndarray, "points objectives"]:

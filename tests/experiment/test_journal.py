@@ -288,3 +288,62 @@ def test_a_population_finds_what_is_feasible_though_it_begins_without():
     assert run.metrics["num_solutions"][0] == 0
     assert run.metrics["num_solutions"][-1] > 0
     assert run.metrics["moqd_score"][-1] >= 0
+
+
+def test_a_function_may_change_what_it_is_given(tmp_path):
+    """With retries, and beside a journal, each call gets the parameters as they are."""
+    seen = []
+
+    def shifts(x):
+        seen.append(x.copy())
+        x -= 10
+        if len(seen) < 3:
+            raise RuntimeError("not the first time")
+        return [x[0], -x[0]], [x[1]]
+
+    names = {name: value for name, value in NAMES.items() if name not in ("bounds", "feature_bounds")}
+    task = moqd.FunctionTask(shifts, bounds=[(0.0, 1.0)] * 2, feature_bounds=[(-10.0, -9.0)], retries=1, **names)
+    journal = RunJournal(tmp_path, task)
+    task.evaluate(jax.random.key(0), jnp.asarray([[0.2, 0.4], [0.6, 0.8]]), journal.batch(0))
+    journal.close()
+    np.testing.assert_allclose(seen, [[0.2, 0.4], [0.6, 0.8], [0.2, 0.4], [0.6, 0.8]], rtol=1e-6)
+    noted = lines_of(tmp_path / "journal" / "00000000.jsonl")
+    assert len(noted) == 2
+    for line in noted:
+        first, second = line["parameters"].values()
+        np.testing.assert_allclose([line["objectives"][0], line["features"][0]], [first - 10, second - 10], rtol=1e-6)
+
+
+def test_one_result_of_another_form_is_a_failure_where_others_are_right(tmp_path):
+    called = []
+
+    def forgets(a, b):
+        called.append(a)
+        return None if len(called) == 3 else measured(a, b)
+
+    task = moqd.FunctionTask(forgets, **NAMES)
+    run = moqd.run(small(task), task, iterations=0, out=tmp_path / "run")
+    assert run.metrics["failed_evaluations"].tolist() == [1]
+    (line,) = lines_of(tmp_path / "run" / "failures.jsonl")
+    assert (line["kind"], line["reason"]) == ("wrong return", "it returned None")
+    always = moqd.FunctionTask(lambda a, b: None, **NAMES)
+    with pytest.raises(moqd.InputError, match="returned None; return"):
+        moqd.run(small(always), always, iterations=0)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_numbers_beyond_32_bits_are_failures_that_are_told_and_violations_are_large(batched):
+    def huge(a, b):
+        objective = np.where(b > 0.5, 1e99, a)
+        result = [objective, a], [b], [np.where(b < -0.5, 1e99, -1.0), np.where(b < -0.5, 1e99, -1.0)]
+        return [np.stack(part, axis=-1) for part in result] if batched else result
+
+    names = NAMES | {"constraint_names": ["heat", "noise"]}
+    task = moqd.FunctionTask(huge, batched=batched, **names)
+    genotype = jnp.asarray([[0.5, 0.5], [0.5, 0.9], [0.5, 0.1]])
+    evaluation = task.evaluate(jax.random.key(0), genotype)
+    assert evaluation.valid.tolist() == [True, False, True]
+    assert len(task.failures) == 1
+    assert "e+99" in task.failures[0]
+    assert evaluation.violation[0] == 0
+    assert 1e38 < evaluation.violation[2] < np.inf

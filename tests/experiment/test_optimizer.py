@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import moqd
+from moqd.report import write_report
 
 NAMES = {
     "name": "brew",
@@ -102,3 +103,24 @@ def test_what_was_told_is_on_the_disk_and_it_ends_with_its_iterations(tmp_path, 
             optimizer.tell(one, *brew(**one.parameters))
         with pytest.raises(moqd.InputError, match="all of its iterations are done"):
             optimizer.ask()
+        assert len(optimizer.run.metrics["iteration"]) == 1, "what was found is there"
+    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=2, num_cells=5, iterations=1) as optimizer:
+        assert {one.iteration for one in optimizer.ask()} == {1}, "it goes on with more of them"
+
+
+def test_what_is_told_by_hand_is_not_evaluated_anew_for_a_report(tmp_path):
+    task = moqd.FunctionTask(None, resamples=1, **NAMES)
+    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=4, num_cells=5, iterations=0) as optimizer:
+        for one in optimizer.ask():
+            optimizer.tell(one, *brew(**one.parameters))
+        with pytest.raises(moqd.InputError, match="has no function"):
+            moqd.reevaluate(optimizer.run)
+        assert write_report(optimizer.run).exists()
+    assert write_report(moqd.load_run(tmp_path / "bench", task=task)).exists()
+
+
+def test_numbers_must_be_finite_in_32_bits(task):
+    with moqd.Optimizer(task, **OPTIONS) as optimizer:
+        with pytest.raises(moqd.InputError, match="in 32 bits not finite"):
+            optimizer.tell(optimizer.ask()[0], [1e40, 1.0], [1.0], [0.0])
+        assert len(optimizer.ask()) == OPTIONS["ga_batch"]

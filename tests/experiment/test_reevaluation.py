@@ -98,3 +98,27 @@ def test_every_task_knows_resamples():
     assert hopper.resampled(5).num_resamples == 5
     with pytest.raises(moqd.InputError, match="resamples is 0"):
         moqd.make_task("arm-2", resamples=0)
+
+
+def test_as_often_as_in_the_run_and_never_other_than_is_said(tmp_path):
+    task = moqd.FunctionTask(fixed, **NAMES)
+    run = run_of(task, tmp_path / "run")
+    for resamples in (0, -1):
+        with pytest.raises(moqd.InputError, match="give a whole number of at least 1"):
+            moqd.reevaluate(run, resamples=resamples)
+
+    class Once(moqd.Task):
+        """A task of somebody who knows nothing of resamples."""
+
+        def init_genotype(self, key, num_genotypes):
+            return task.init_genotype(key, num_genotypes)
+
+        def evaluate(self, key, genotype):
+            return task.evaluate(key, genotype)
+
+    names = {name: value for name, value in NAMES.items() if name != "bounds"}
+    own = run_of(Once(traceable=False, **names), None)
+    found = moqd.reevaluate(own)
+    assert (found.resamples, found.survival, found.moved) == (1, 1.0, 0.0)
+    with pytest.raises(moqd.InputError, match="evaluates a solution once"):
+        moqd.reevaluate(own, resamples=20)

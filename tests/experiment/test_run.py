@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.experiment.loop import reference_from
+from moqd.experiment.loop import evaluated, reference_from
 from moqd.metrics import archive_metrics
+from moqd.types import Evaluation, Transition
 
 
 def small(task):
@@ -243,3 +244,21 @@ def test_bad_run_folders_get_one_sentence(tmp_path):
     (folder / "config.json").write_text("{")
     with pytest.raises(moqd.InputError, match="is not a config of a moqd run"):
         moqd.load_run(folder)
+
+
+def test_of_a_batch_that_is_not_full_every_episode_stays_with_its_policy():
+    """On the host nothing is evaluated for nothing; with resamples there are several episodes of each policy."""
+    task = moqd.FunctionTask(
+        lambda x: [x[0], x[0]], name="t", bounds=[(0.0, 1.0)], objective_names=["a", "b"], resamples=2
+    )
+
+    def evaluate(genotype):
+        fitness = jnp.tile(genotype, (1, 2))
+        episode = jnp.repeat(genotype, 2, axis=0)[:, None]  # of one step
+        flags = jnp.ones((len(episode), 1), bool)
+        transitions = Transition(episode, episode, episode, episode, flags, flags)
+        return Evaluation(fitness, jnp.zeros((len(genotype), 0)), jnp.ones(len(genotype), bool), transitions)
+
+    found = evaluated(task, evaluate, jnp.asarray([[1.0], [2.0], [3.0], [9.0], [9.0]]), 3)
+    assert found.fitness[:, 0].tolist() == [1, 2, 3, 3, 3]
+    assert found.transitions.obs[:, 0, 0].tolist() == [1, 1, 2, 2, 3, 3, 3, 3, 3, 3]

@@ -59,3 +59,12 @@ def test_a_stretched_arm_worked_out_on_paper():
 def test_bad_input_gets_one_sentence(call, message):
     with pytest.raises(moqd.InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("rastrigin-2", "num_parameters"), ("dtlz2-5", "num_distance_parameters")]
+)
+def test_two_parameters_are_the_features(name, option):
+    assert moqd.make_task(name, **{option: 2}).num_features == 2
+    with pytest.raises(moqd.InputError, match="at least 2"):
+        moqd.make_task(name, **{option: 1})

@@ -136,3 +136,17 @@ def test_a_run_in_which_everything_fails_says_why(reason):
     expected = "raised ZeroDivisionError .no wind." if reason == "raises" else r"returned \(\[nan, 1.0\]"
     with pytest.raises(moqd.EvaluationError, match=f"every evaluation of task 'mill' failed.*{expected}"):
         moqd.run(moqd.make_algorithm("mome", task, ga_batch=4, num_cells=4), task, iterations=10)
+
+
+def test_options_may_be_sequences_also_of_a_batch():
+    seen = []
+
+    def sizes(size):
+        seen.extend(size)
+        return np.array([[sum(one), -sum(one)] for one in size]), np.zeros((len(size), 1))
+
+    space = {"size": moqd.Categorical((1, 2), (3, 4))}
+    task = FunctionTask(sizes, name="t", bounds=space, batched=True, **NAMES)
+    evaluation = task.evaluate(jax.random.key(0), task.init_genotype(jax.random.key(0), 8))
+    assert set(seen) == {(1, 2), (3, 4)}
+    assert set(evaluation.fitness[:, 0].tolist()) == {3.0, 7.0}

@@ -398,3 +398,35 @@ def test_mome_p2c_beats_mome_on_a_hopper():
     scores = {name: [score(name, seed) for seed in (0, 1)] for name in options}
     print(scores)
     assert min(scores["mome-p2c"]) > max(scores["mome"]), scores
+
+
+def test_an_environment_that_this_program_has_registered():
+    """The workers have never heard of its name."""
+
+    class Still(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+        action_space = gymnasium.spaces.Box(-1, 1, (1,))
+
+        def __init__(self, start=0.0):
+            self.start = start
+
+        def reset(self, *, seed=None, options=None):
+            return np.full(2, self.start, np.float32), {}
+
+        def step(self, action):
+            return np.full(2, self.start, np.float32), 1.0, False, False, {"x": self.start}
+
+    gymnasium.register("moqd-still-v0", entry_point=Still, max_episode_steps=7)
+    try:
+        objectives = {"reward": "reward", "place": "x"}
+        features = {"x": mean_info("x", bounds=(0, 1))}
+        task = gymnasium_task(
+            "moqd-still-v0", features=features, objectives=objectives, env_options={"start": 0.25}, **SMALL
+        )
+        evaluation = task.evaluate(KEY, policies(task, 2))
+    finally:
+        del gymnasium.registry["moqd-still-v0"]
+    assert task.name == "moqd-still-v0"
+    assert evaluation.valid.all()
+    np.testing.assert_allclose(evaluation.fitness, [[7, 1.75]] * 2)
+    np.testing.assert_allclose(evaluation.feature, 0.25)

@@ -158,3 +158,29 @@ def test_ray_does_the_same():
 def test_mistakes_are_one_sentence(options, said):
     with pytest.raises(InputError, match=said):
         make_pool(function=awkward, **options)
+
+
+def test_programs_that_read_are_at_the_end_of_their_input():
+    def reads(number):
+        import subprocess
+        import sys
+
+        code = "import sys; print(len(sys.stdin.read()))"
+        return number + int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+
+    def asks(number):
+        return input()
+
+    pool = ProcessPool(reads, workers=1, timeout=30)
+    assert [one.value for one in results(pool, calls(1, 2))] == [1, 2]
+    pool.close()
+    pool = ProcessPool(asks, workers=1, timeout=30)
+    (found,) = results(pool, calls(1))
+    assert found.failure.reason.startswith("it raised EOFError")
+    pool.close()
+
+
+def test_a_timeout_may_be_of_months():
+    pool = ProcessPool(lambda number: number, workers=1, timeout=1e8)
+    assert [one.value for one in results(pool, calls(1))] == [1]
+    pool.close()

@@ -345,7 +345,12 @@ def evaluated(task: Task, evaluate: Callable[[Genotype], Evaluation], genotype: 
         return evaluate(genotype)
     rows = np.minimum(np.arange(batch), number - 1)
     evaluation = evaluate(jax.tree.map(lambda leaf: leaf[:number], genotype))
-    return jax.tree.map(lambda leaf: leaf[rows], evaluation)
+
+    def filled(leaf: Array) -> Array:
+        each = leaf.shape[0] // number  # of transitions, one for each resample
+        return leaf[(rows[:, None] * each + np.arange(each)).reshape(-1)]
+
+    return jax.tree.map(filled, evaluation)
 
 
 def key_for(root: Key, iteration: Int[Array, ""], purpose: Purpose) -> Key:

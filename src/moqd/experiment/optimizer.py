@@ -22,7 +22,7 @@ from moqd.archive import Archive
 from moqd.errors import InputError, MissingFileError, StoppedError
 from moqd.experiment.control import Control
 from moqd.experiment.run import resume, run
-from moqd.experiment.store import CONFIG, Run, load_run
+from moqd.experiment.store import CONFIG, Run, load_run, read_config
 from moqd.tasks.function import FunctionTask, Journal
 from moqd.tasks.pool import Call, Failure, Result
 
@@ -110,8 +110,8 @@ class Optimizer:
         for (kind, values), names in zip(parts.items(), expected, strict=True):
             if np.shape(values) != (len(names),):
                 raise InputError(f"{kind} is {values!r}; give {len(names)} numbers: {', '.join(names) or 'none'}.")
-            if not np.all(np.isfinite(np.asarray(values, float))):
-                raise InputError(f"{kind} is {values!r}, which is not finite; say fail if there is no result.")
+            if not np.all(np.abs(np.asarray(values, float)) <= np.finfo(np.float32).max):
+                raise InputError(f"{kind} is {values!r}, in 32 bits not finite; say fail if there is no result.")
         given = [np.asarray(values, float) for values, names in zip(parts.values(), expected, strict=True) if names]
         self._answer(candidate, Result(given[0] if len(given) == 1 else tuple(given)))
 
@@ -140,11 +140,12 @@ class Optimizer:
     @property
     def run(self) -> Run:
         """What was found in the batches that are complete: for `moqd.pick`, the explorer and the report."""
-        self._desk.wait_for_batch()
+        ended = self._desk.wait()
         try:
             return load_run(self._folder, task=self._task)
         except (MissingFileError, InputError) as error:
-            raise InputError("there is nothing yet: tell what came of all candidates of the first batch.") from error
+            nothing = InputError("there is nothing yet: tell what came of all candidates of the first batch.")
+            raise ended or nothing from error
 
     @property
     def archive(self) -> Archive:
@@ -169,7 +170,14 @@ class Optimizer:
     def _go(self) -> None:
         try:
             if (self._folder / CONFIG).exists():
-                resume(self._folder, task=self._task, algorithm=self._algorithm, control=self._control)
+                iterations = max(read_config(self._folder)["iterations"], self._iterations)
+                resume(
+                    self._folder,
+                    task=self._task,
+                    algorithm=self._algorithm,
+                    iterations=iterations,
+                    control=self._control,
+                )
             else:
                 run(
                     self._algorithm,
@@ -181,7 +189,9 @@ class Optimizer:
                     checkpoint_minutes=0,
                     control=self._control,
                 )
-            self._desk.end(InputError("all of its iterations are done; make an Optimizer with more, in a new folder."))
+            self._desk.end(
+                InputError("all of its iterations are done; make an Optimizer with more, in the same folder.")
+            )
         except (StoppedError, _ClosedError):
             self._desk.end(InputError("the optimizer is closed; make a new one, with the same folder."))
         except BaseException as error:
@@ -242,9 +252,15 @@ class _Desk:
             if self._ended is not None:
                 raise self._ended
 
-    def wait_for_batch(self) -> _Batch:
+    def wait(self) -> BaseException | None:
+        """Until there is a batch, or the end and why it came."""
         with self._changed:
             self._changed.wait_for(lambda: self._batch is not None or self._ended is not None)
+            return self._ended
+
+    def wait_for_batch(self) -> _Batch:
+        with self._changed:
+            self.wait()
             if self._batch is None:
                 assert self._ended is not None
                 raise self._ended
@@ -270,5 +286,6 @@ class _ByHand(FunctionTask):
     def _calls(
         self, calls: Sequence[Call], rows: Sequence[int], journal: Journal | None
     ) -> Iterator[tuple[int, Result]]:
-        assert journal is not None
+        if journal is None:  # somebody wants fresh evaluations
+            return super()._calls(calls, rows, journal)
         return self.desk.results(_Batch(journal.iteration, rows, calls, set(range(len(rows)))))

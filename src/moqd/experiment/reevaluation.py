@@ -53,10 +53,15 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
     Each is averaged over `resamples` fresh evaluations; if not given, over as many as in the run. What it finds is
     written to the folder of the run, if it has one, and its report then says it.
     """
-    often = resamples or _resamples_of(run.task)
+    often = _resamples_of(run.task) if resamples is None else resamples
     if not is_count(often):
         raise InputError(f"resamples is {resamples!r}; give a whole number of at least 1.")
-    solutions, task = run.solutions(), run.task.resampled(often)
+    solutions, task = run.solutions(), run.task if resamples is None else run.task.resampled(often)
+    if _resamples_of(task) != often:
+        raise InputError(
+            f"resamples is {often}, but task {task.name!r} evaluates a solution once; give its class a field "
+            "`resamples`, or leave resamples out."
+        )
     number, root = len(solutions.cell), jax.random.key(checked_seed(seed))
     evaluate = _evaluator(task)
     archive = empty_archive(

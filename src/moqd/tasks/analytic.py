@@ -1,6 +1,6 @@
 """Analytic tasks with features: compiled in milliseconds, for tests, examples and first steps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 import numpy as np
@@ -62,7 +62,7 @@ def arm(config: ArmConfig) -> FunctionTask:
 class RastriginConfig:
     """Options of rastrigin-2."""
 
-    num_parameters: int = 10
+    num_parameters: int = field(default=10, metadata={"least": 2})
     """Parameters, of which the first two are the features; at least 2."""
 
 
@@ -93,7 +93,7 @@ def rastrigin(config: RastriginConfig) -> FunctionTask:
 class Dtlz2Config:
     """Options of dtlz2-5."""
 
-    num_distance_parameters: int = 10
+    num_distance_parameters: int = field(default=10, metadata={"least": 2})
     """Parameters that say how far from the best front a solution is; the first two are the features; at least 2."""
 
 

@@ -24,13 +24,14 @@ class Episodes:
 
     def __init__(
         self,
-        env_id: str | Callable[..., Any],
+        env_id: Any,
         env_options: Mapping[str, Any],
         objectives: Sequence[Callable[[Mapping[str, Any]], Any]] | None,
         features: Mapping[str, tuple[Callable[[Trajectory], float], Callable[[Any], Any] | None]],
         episode_length: int,
     ) -> None:
         self.env_id, self._env_options = env_id, env_options
+        """An id, what Gymnasium has registered by one, or a function."""
         self._objectives = objectives
         """Functions of a step's info; None: the reward is a vector of them."""
         self._features = features

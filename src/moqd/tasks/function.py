@@ -159,7 +159,7 @@ class FunctionTask(Task):
 
     @property
     def is_uncertain(self) -> bool:
-        return self.noisy or self.resamples is not None
+        return self.function is not None and (self.noisy or self.resamples is not None)
 
     @property
     def genotype_bounds(self) -> tuple[float, float] | None:
@@ -241,7 +241,10 @@ class FunctionTask(Task):
             calls = [self._arguments(rows[i], seeds[i]) for i in missing]
             again = []
             for index, result in self._calls(calls, missing, journal):
-                row, outcome = missing[index], self._outcome(result, attempt)
+                is_sound = (journal is not None and journal.iteration > 0) or any(
+                    one.measured is not None for one in outcomes.values()
+                )
+                row, outcome = missing[index], self._outcome(result, attempt, is_sound)
                 if outcome.failure is not None and attempt <= self.retries:
                     again.append(row)
                     continue
@@ -286,7 +289,7 @@ class FunctionTask(Task):
         named = {} if seed is None else {"seed": seed}
         if self.space is not None and self.space.by_name:
             return (), self.space.values(x) | named
-        return (x,), named
+        return (jax.tree.map(np.array, x),), named  # a copy: a function may change what it is given
 
     def _noted(self, x: Any) -> Any:
         """A solution as a file says it."""
@@ -302,10 +305,16 @@ class FunctionTask(Task):
             return ", ".join(f"{name} = {value!r}" for name, value in self.space.values(x).items())
         return f"x = {np.asarray(x).tolist()}"
 
-    def _outcome(self, result: Result, attempts: int) -> Outcome:
+    def _outcome(self, result: Result, attempts: int, is_sound: bool) -> Outcome:
+        """Of a function that `is_sound`, one result of another form is a failure; else the function is to be mended."""
         if result.failure is not None:
             return Outcome(None, result.failure, attempts)
-        measured = self._split(result.value, lambda value: np.asarray(value, float))
+        try:
+            measured = _within_32_bits(self._split(result.value, lambda value: np.asarray(value, float)))
+        except InputError:
+            if not is_sound:
+                raise
+            return Outcome(None, Failure("wrong return", f"it returned {result.value!r}"), attempts)
         if all(np.all(np.isfinite(part)) for part in measured):
             return Outcome(measured, None, attempts)
         return Outcome(None, Failure("not finite", f"it returned {result.value!r}"), attempts)
@@ -328,7 +337,7 @@ class FunctionTask(Task):
             what = f"it raised {type(error).__name__} ({first_line(error)})"
             self.failures.append(f"{what} at {self._told(x)}" if self.space is None or not named else what)
             return Measured(*(np.tile(column, (number, 1)) for column in self._columns(None)))
-        measured = self._split(result, lambda value: np.asarray(value, float), (number,))
+        measured = _within_32_bits(self._split(result, lambda value: np.asarray(value, float), (number,)))
         if not all(np.all(np.isfinite(part)) for part in measured):
             self.failures.append(f"it returned {result} at {self._told(x)}" if not named else f"it returned {result}")
         return measured
@@ -337,7 +346,12 @@ class FunctionTask(Task):
         """A column of choices as these."""
         assert isinstance(self.bounds, Mapping)
         options = getattr(self.bounds[name], "options", None)
-        return column if options is None else np.array(options, dtype=object)[column]
+        if options is None:
+            return column
+        table = np.empty(len(options), object)  # of options, which may be sequences themselves
+        for index, option in enumerate(options):
+            table[index] = option
+        return table[column]
 
     # ---------------------------------------------------------------------------------------- what it returned
 
@@ -380,6 +394,15 @@ class FunctionTask(Task):
         per_row = " for each row, as matrices" if self.batched else ""
         names = "" if self.constraint_names else " (constraints after these are named by constraint_names)"
         return f"the function of task {self.name!r} returned {what}; return {expected}{per_row}{names}."
+
+
+def _within_32_bits(measured: Measured) -> Measured:
+    """NaN for what 32 bits cannot hold; but a violation that is larger is a large violation."""
+    most = np.finfo(np.float32).max
+    objectives, features = (np.where(np.abs(part) <= most, part, np.nan) for part in measured[:2])
+    most /= max(1, measured.constraints.shape[-1])  # they are summed
+    constraints = np.where(np.isfinite(measured.constraints), np.clip(measured.constraints, -most, most), np.nan)
+    return Measured(objectives, features, constraints)
 
 
 def first_line(error: BaseException) -> str:

@@ -7,6 +7,7 @@ processes, see `moqd.tasks.episode`.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -76,7 +77,7 @@ def gymnasium_task(
     sent = {key: (feature.measure, feature.observe) for key, feature in features.items()}
     own_units = {key: feature.unit for key, feature in features.items() if feature.unit}
     return (RobotTask if world.is_robot else GymnasiumTask)(
-        Episodes(env_id, options, functions, sent, length),
+        Episodes(_sendable(env_id), options, functions, sent, length),
         world.policy._replace(hidden_sizes=tuple(hidden_sizes)),
         name=title,
         objective_names=_names(objectives, world.reward_shape, title),
@@ -249,6 +250,20 @@ def _look_at(episodes: Episodes, features: Mapping[str, Feature], seed: int, tit
         )
     finally:
         episodes.close()
+
+
+def _sendable(env_id: str | Callable[..., Any]) -> Any:
+    """What makes the environment in other processes, which know only what Gymnasium and MO-Gymnasium register."""
+    import gymnasium
+    from gymnasium.envs.registration import load_env_creator
+
+    spec = gymnasium.registry.get(env_id) if isinstance(env_id, str) else None
+    if spec is None:
+        return env_id
+    spec = copy(spec)
+    if isinstance(spec.entry_point, str) and spec.entry_point.startswith("__main__:"):
+        spec.entry_point = load_env_creator(spec.entry_point)  # type: ignore[assignment]
+    return spec
 
 
 def _opened(episodes: Episodes, title: str) -> Any:

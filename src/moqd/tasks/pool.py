@@ -30,6 +30,8 @@ from moqd.options import is_count
 from moqd.tasks import worker
 
 EVALUATORS = ("here", "processes", "ray")
+MOST_MILLISECONDS = 2**31 - 1
+"""That `poll` can wait: 24 days."""
 Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments of a call, and those with names."""
 
@@ -38,7 +40,7 @@ class Failure(NamedTuple):
     """Why a call gave nothing."""
 
     kind: str
-    """raised, timeout, died, or not finite."""
+    """raised, timeout, died, not finite, or wrong return."""
     reason: str
     traceback: str = ""
 
@@ -246,7 +248,7 @@ class _Process:
         """In time; the end of the pipe is an answer too."""
         answers = select.poll()
         answers.register(pipe, select.POLLIN)
-        return bool(answers.poll(None if self._timeout is None else 1e3 * self._timeout))
+        return bool(answers.poll(None if self._timeout is None else min(1e3 * self._timeout, MOST_MILLISECONDS)))
 
     def _start(self) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

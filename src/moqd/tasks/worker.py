@@ -1,7 +1,7 @@
 """A process that calls a function for `ProcessPool`. It is started as a script, so that neither moqd nor JAX is loaded.
 
-It reads messages from its standard input and answers on what was its standard output; what the function prints goes to
-the error output instead.
+It reads messages from what was its standard input and answers on what was its standard output; what the function prints
+goes to the error output instead, and what it reads, or a program that it starts, is at its end.
 """
 
 import os
@@ -61,7 +61,8 @@ def _watch_parent(parent: int) -> None:
 
 
 def main() -> None:
-    source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     first = receive(source)
     if first is None:
