@@ -110,7 +110,7 @@ def learning(folder: Path) -> Iterator[Table]:
     variation = [row for row in whole if "variation" in row.what]
     yield ratios(
         "variation",
-        "64 policies by 100 gradient steps on all cores, beside a scan under vmap on one that evaluates both critics",
+        "64 policies by 100 gradient steps on all cores, beside a scan under vmap on one device",
         [Measured(row.what, row.seconds, "vmap of scan", row.yardstick) for row in variation],
     )
     for name, title, rows in (
@@ -280,7 +280,8 @@ def write(parts: dict[str, Measurement], folder: Path) -> None:
 HEAD = """# Speed, memory and growth
 
 Made by `make bench`, or part by part by the commands below. Times are medians, in the profile the least of
-several; what is compared was called in turns. tables.json has the same numbers.
+several, and what is compared was called in turns; but starts, studies and the pool are measured once each, and the
+points of growth one after the other, each in a process of its own. tables.json has the same numbers.
 """
 
 

@@ -33,8 +33,8 @@ class Sweep(NamedTuple):
 SWEEPS = {
     "batch": Sweep("MOME", "batch", (64, 256, 1024, 4096), {}, "solutions in a batch"),
     "cells": Sweep("MOME", "cells", (128, 512, 2048, 8192, 16384), {"parameters": 10}, "cells (10 parameters)"),
-    "front": Sweep("MOME", "front", (10, 25, 50, 100, 200), {}, "front length"),
-    "objectives": Sweep("MOME", "objectives", (2, 3, 4, 6, 8), {}, "objectives"),
+    "front": Sweep("MOME", "front", (10, 25, 50, 100, 200), {"parameters": 10}, "front length (10 parameters)"),
+    "objectives": Sweep("MOME", "objectives", (2, 3, 4, 6, 8), {"parameters": 10}, "objectives (10 parameters)"),
     "parameters": Sweep(
         "MOME",
         "parameters",

@@ -18,6 +18,7 @@ from benchmarks.timing import in_turns
 from moqd import preferences
 from moqd.devices import on_one
 from moqd.experiment.loop import Loop
+from moqd.experiment.presets import preset_for
 from moqd.rl.buffer import empty_buffer, sample, sample_obs
 from moqd.rl.td3 import init_agent, train
 
@@ -40,16 +41,22 @@ class Share(NamedTuple):
 def iterations() -> Iterator[Share]:
     """Of MOME-P2C, whole and by part, and of MOME-PGX."""
     for task_name in ("hopper-2", "ant-2"):
-        task = moqd.make_task(task_name)
-        p2c = Iterations(moqd.make_algorithm("mome-p2c", task), task)
+        p2c = Iterations(*of_the_paper(task_name))
         straightforward, parts = _straightforward(p2c), _parts(p2c)
         calls = [straightforward, p2c.next, *parts.values()]
         names = ["MOME-P2C iteration", *(f"  {name}" for name in parts)]
         if task_name == "hopper-2":
-            calls.append(Iterations(moqd.make_algorithm("mome-pgx", task), task).next)
+            calls.append(Iterations(*of_the_paper(task_name, "mome-pgx")).next)
             names.append("MOME-PGX iteration")
         base, *taken = in_turns(*calls, rounds=ROUNDS)
         yield from (Share(f"{task_name}: {name}", seconds, base) for name, seconds in zip(names, taken, strict=True))
+
+
+def of_the_paper(task_name: str, name: str = "mome-p2c") -> tuple[Any, Any]:
+    """An algorithm and its task, with the paper's settings."""
+    preset = preset_for("paper", task_name, name)
+    task = moqd.make_task(task_name, **preset.task)
+    return moqd.make_algorithm(name, task, **preset.algorithm), task
 
 
 class Iterations:
@@ -76,9 +83,9 @@ def _straightforward(p2c: Iterations) -> Callable[[], object]:
     preference = preferences.uniform(key, PARENTS, p2c.task.num_objectives)
     obs = sample_obs(key, p2c.state.experience.buffer, (STEPS, MINIBATCH))
     policies, preference, obs = on_one((policies, preference, obs))
-    critics = jax.tree.map(jnp.array, p2c.state.agent.critics)
+    critic = jax.tree.map(jnp.array, p2c.state.agent.first_critic)
     program = jax.jit(lambda *arguments: yardstick.improve(*arguments, learning_rate=1e-3))
-    return lambda: program(policies, preference, critics, obs)
+    return lambda: program(policies, preference, critic, obs)
 
 
 def _parts(p2c: Iterations) -> dict[str, Callable[[], object]]:

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-import moqd
 from benchmarks.addition import Ours
 from benchmarks.flops import Operations, count
-from benchmarks.learning import Iterations
+from benchmarks.learning import Iterations, of_the_paper
 from benchmarks.timing import in_turns
 from moqd.devices import on_all, sharded
 from moqd.metrics import archive_metrics
@@ -43,8 +42,7 @@ class Part(NamedTuple):
 
 def measure() -> Iterator[Part]:
     for name in ("hopper-2", "ant-2"):
-        task = moqd.make_task(name)
-        run = Iterations(moqd.make_algorithm("mome-p2c", task), task)
+        run = Iterations(*of_the_paper(name))
         yield from _parts(name, run)
         del run
 

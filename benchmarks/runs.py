@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-import moqd
+from benchmarks.learning import of_the_paper
 from moqd.experiment.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from moqd.experiment.loop import Loop
 from moqd.experiment.store import write_archive
@@ -35,6 +35,7 @@ FACTS: dict[str, Any] = {
 class Saving(NamedTuple):
     what: str
     megabytes: float
+    """Of a checkpoint."""
     write: float
     """Seconds, of archive and checkpoint."""
     read: float
@@ -51,8 +52,7 @@ class Saving(NamedTuple):
 
 def saving(rounds: int = 3) -> Iterator[Saving]:
     for task_name in ("hopper-2", "ant-2"):
-        task = moqd.make_task(task_name)
-        loop = Loop(moqd.make_algorithm("mome-p2c", task), task, seed=0)
+        loop = Loop(*of_the_paper(task_name), seed=0)
         loop.prepare()
         loop.start()
         loop.advance(1)

@@ -12,9 +12,7 @@ SPEEDS: dict[str, tuple[str, ...]] = {
         f"archive addition, 128 cells, {fullness}" for fullness in FULLNESS
     ),
     "a MOME iteration on rastrigin-2, 10 parameters": ("MOME iteration, rastrigin-2, 10 parameters",),
-    "the same with 5,123 parameters (most of it the task's cosines, the same for both)": (
-        "MOME iteration, rastrigin-2, 5,123 parameters",
-    ),
+    "the same with 5,123 parameters": ("MOME iteration, rastrigin-2, 5,123 parameters",),
     "a generation of NSGA-II on the same NumPy function, population 100 and 1,600": tuple(
         f"NSGA-II generation, population {population}" for population in ("100", "1,600")
     ),
@@ -94,8 +92,8 @@ def checkpoints() -> Iterator[str]:
     """What saving takes."""
     columns = {
         "write s": "to write archive and checkpoint, s",
-        "MB": "their size, MB",
-        "read s": "to read them, s",
+        "MB": "a checkpoint's size, MB",
+        "read s": "to read it, s",
         "iteration s": "an iteration, s",
         "after one s": "an iteration after a checkpoint, s",
         "of a run": "share of a run, with a checkpoint every five minutes",

@@ -1,4 +1,4 @@
-"""The straightforward policy-gradient variation: `vmap` over the parents of a scan whose loss evaluates both critics.
+"""The straightforward policy-gradient variation: `vmap` over the parents of a scan over minibatches.
 
 It is what others are measured by, and the oracle of the tests of the faster one.
 """
@@ -10,7 +10,7 @@ import optax
 from moqd.networks import MLP, apply_mlp, apply_policy, descend
 
 
-def improve(parents: MLP, preference: jax.Array, critics: MLP, obs: jax.Array, *, learning_rate: float) -> MLP:
+def improve(parents: MLP, preference: jax.Array, critic: MLP, obs: jax.Array, *, learning_rate: float) -> MLP:
     """Parents (first axis) after one step of Adam per minibatch (first axis of `obs`), towards their preferences."""
     optimiser = optax.adam(learning_rate)
 
@@ -18,8 +18,7 @@ def improve(parents: MLP, preference: jax.Array, critics: MLP, obs: jax.Array, *
         def loss_of(policy: MLP, obs: jax.Array) -> jax.Array:
             weights = jnp.broadcast_to(preference, (obs.shape[0], preference.shape[0]))
             inputs = jnp.concatenate([obs, apply_policy(policy, obs), weights], axis=-1)
-            q = jax.vmap(apply_mlp, in_axes=(0, None))(critics, inputs)
-            return -jnp.mean(q[0] @ preference)
+            return -jnp.mean(apply_mlp(critic, inputs) @ preference)
 
         def step(carry, obs):  # type: ignore[no-untyped-def]
             policy, state = carry

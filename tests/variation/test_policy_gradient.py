@@ -39,7 +39,9 @@ def first(critics):
 )
 def test_it_equals_the_straightforward_way(num_parents, num_objectives, hidden):
     parents, preference, critics, obs = problem(num_parents, num_objectives, hidden=hidden)
-    expected = jax.jit(lambda *args: yardstick.improve(*args, learning_rate=0.01))(parents, preference, critics, obs)
+    expected = jax.jit(lambda *args: yardstick.improve(*args, learning_rate=0.01))(
+        parents, preference, first(critics), obs
+    )
     found = improve(parents, preference, first(critics), obs, learning_rate=0.01)
     traced = jax.jit(lambda *args: improve(*args, learning_rate=0.01))(parents, preference, first(critics), obs)
     for leaf, inlined, other, start in zip(*map(jax.tree.leaves, (found, traced, expected, parents)), strict=True):
