@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import moqd
 from moqd.archive import empty_archive
 from moqd.choice import RULES, Limit, best_of, choose, neighbours, reevaluated, scale_of, simplex_lattice, values_by
+from moqd.experiment.export import solutions_csv
 from tests.plots.made import made_run
 
 EVEN = np.array([0.5, 0.5])
@@ -228,3 +229,15 @@ def test_a_fresh_evaluation_of_a_function_is_the_same_again():
         reevaluated(chosen, 1, seed=2**32)
     failing = replace(task, function=lambda x: 1 / 0)
     assert all(np.isnan(column).all() for column in reevaluated(replace(chosen, task=failing), 2).values())
+
+
+def test_a_feature_with_the_name_of_an_objective_is_told_apart():
+    run = run_of([[0.5, 0.25]])
+    task = replace(run.task, function=lambda x: ([2.0, 3.0], [0.5]), feature_names=["speed"], parameter_names=["speed"])
+    run = replace(run, task=task)
+    again = reevaluated(moqd.pick(run, [1, 1]), 2)
+    expected = {"speed": [2, 2], "energy": [3, 3], "speed (feature)": [0.5, 0.5]}
+    assert {name: column.tolist() for name, column in again.items()} == expected
+    header = solutions_csv(run).splitlines()[0].split(",")
+    assert header[:4] == ["cell", "speed (feature)", "speed", "energy"]
+    assert header[-1] == "speed (parameter)"

@@ -1,9 +1,14 @@
+import json
+import math
+
 import jax
 import numpy as np
 import pytest
 
 import moqd
 from moqd.cli import main
+from moqd.tasks import TASKS, Entry
+from moqd.tasks.own import OwnConfig
 
 
 def test_train_writes_a_run_and_a_picture(tmp_path, capsys):
@@ -140,3 +145,72 @@ def test_a_study_is_not_named_as_a_folder_beside_it(tmp_path, capsys, name):
     assert main(["study", str(file), "--out", str(tmp_path)]) == 2
     assert f"a study cannot be named '{name}'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_study_names_tasks_from_files_again(tmp_path, capsys, monkeypatch, whole):
+    monkeypatch.setattr("moqd.cli_study.AGAIN", ["--task gear.py:task"])
+    monkeypatch.setattr("moqd.cli_study.conduct", lambda *_: whole)
+    monkeypatch.setattr("moqd.cli_study.write_report_of", lambda *_: None)
+    file = tmp_path / "gears.toml"
+    file.write_text('name = "gears"\ntasks = ["arm-2"]\nalgorithms = ["mome"]\nseeds = 1\niterations = 1\n')
+    main(["study", str(file), "--out", str(tmp_path)])
+    command = f"moqd study {tmp_path / 'gears'} --task gear.py:task"
+    assert (f"{command} --status says why" if whole else f"continue with: {command}\n") in capsys.readouterr().out
+
+
+@pytest.fixture
+def odd_task(monkeypatch):
+    """What could be markup is in its names, and a feature is named as an objective."""
+    task = moqd.FunctionTask(
+        lambda x, kind: ([x, 1 - x], [2 * x]),
+        name="odd",
+        bounds={"x": (0.0, 1.0), "kind": moqd.Categorical(math.inf, math.nan)},
+        objective_names=["v [m/s]", "w [/kg]"],
+        minimised=["w [/kg]"],
+        feature_names=["w [/kg]"],
+        feature_bounds=[(0.0, 0.5)],
+        reference_point=[0.0, 1.0],
+    )
+    monkeypatch.setitem(TASKS, "odd", Entry(lambda config: task, OwnConfig(), "from [/here]"))
+    monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")  # which takes seconds
+
+
+@pytest.mark.usefixtures("odd_task")
+def test_names_are_never_markup(tmp_path, capsys):
+    assert main(["tasks", "odd", "--sample", "8"]) == 0
+    told = capsys.readouterr().out
+    assert "odd  from [/here]" in told
+    assert "v [m/s] ↑, w [/kg] ↓" in told
+    assert len([line for line in told.splitlines() if line.startswith(("  v [m/s] ", "  w [/kg] "))]) == 2
+    small = ["--ga-batch", "8", "--num-cells", "4", "--iterations", "2"]
+    assert main(["train", "odd", *small, "--out", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out
+    assert ["best", "in", "v", "[m/s]", "w", "[/kg]"] in [line.split() for line in told.splitlines()]
+    assert "outside of the bounds of 'w [/kg]'" in told
+
+
+@pytest.mark.usefixtures("odd_task")
+def test_pick_tells_a_feature_from_an_objective_and_writes_json(tmp_path, capsys):
+    task = moqd.make_task("odd")
+    algorithm = moqd.make_algorithm("mome", task, ga_batch=8, num_cells=4)
+    moqd.run(algorithm, task, iterations=2, out=tmp_path / "run")
+    pick = ["pick", str(tmp_path / "run"), "--episodes", "2"]
+    assert main([*pick, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameters"]["kind"] in ("inf", "nan")
+    values = [*found["objectives"].values(), *found["features"].values()]
+    assert list(found["episodes"]) == ["v [m/s]", "w [/kg]", "w [/kg] (feature)"]
+    assert [one["mean"] for one in found["episodes"].values()] == pytest.approx(values)
+    assert main(pick) == 0
+    rows = [line.split() for line in capsys.readouterr().out.strip().splitlines()[-3:]]
+    assert [row[-5] for row in rows] == [f"{value:.5g}" for value in values]
+
+
+def test_a_run_with_resamples_is_repeated_from_its_config(tmp_path, monkeypatch):
+    monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")
+    task = moqd.make_task("arm-2", num_joints=3, resamples=3)
+    algorithm = moqd.make_algorithm("mome", task, ga_batch=8, num_cells=4)
+    moqd.run(algorithm, task, iterations=1, out=tmp_path / "first")
+    assert main(["train", "--config", str(tmp_path / "first"), "--out", str(tmp_path / "second")]) == 0
+    assert moqd.load_run(tmp_path / "second").task.options == task.options

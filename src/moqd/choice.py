@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from moqd.errors import InputError, unknown_name
+from moqd.experiment.export import told_apart
 from moqd.experiment.store import Run, Solutions
 from moqd.metrics import non_dominated
 from moqd.options import checked_seed
@@ -344,13 +345,13 @@ def solution_of(run: Run, solutions: Solutions, index: int, rule: str = "", valu
 
 def reevaluated(solution: Solution, episodes: int, seed: int = 0) -> dict[str, Float[np.ndarray, "episodes"]]:
     """Each objective and feature of a solution in so many fresh evaluations, from random initial states if it has any;
-    NaN where one failed."""
+    NaN where one failed. A feature with the name of an objective is "NAME (feature)"."""
     task = solution.task.resampled(1)
     genotype = jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], episodes, axis=0), solution.genotype)
     evaluation = task.evaluate_fitness(jax.random.key(checked_seed(seed)), genotype)
     valid = np.asarray(evaluation.valid)[:, None]
     columns = np.concatenate([np.asarray(evaluation.fitness) * task.direction, np.asarray(evaluation.feature)], axis=1)
-    names = (*task.objective_names, *task.feature_names)
+    names = (*task.objective_names, *told_apart(task.feature_names, task.objective_names, "feature"))
     return dict(zip(names, np.where(valid, columns, np.nan).T, strict=True))
 
 

@@ -16,6 +16,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from moqd.algorithms import ALGORITHMS, make_algorithm
 from moqd.cli_explore import explore
@@ -101,7 +102,7 @@ def train(arguments: Sequence[str]) -> int:
     options, algorithm_name = plan.options, plan.algorithm_name
     use_devices(options.devices)
     use_cache()
-    task = make_task(plan.task_name, **_task_options(options, plan.task))
+    task = make_task(plan.task_name, **{"resamples": plan.resamples} | _task_options(options, plan.task))
     algorithm = make_algorithm(algorithm_name, task, **_values(plan.algorithm))
     folder = options.out or Path("runs") / f"{plan.task_name}-{algorithm_name}-{options.seed}"
     budget = {"iterations": options.iterations, "evaluations": options.evaluations}
@@ -266,6 +267,8 @@ class Plan(NamedTuple):
     budget: dict[str, int]
     """Where neither iterations nor evaluations are given."""
     init_from: Any
+    resamples: int | None = None
+    """Of the run to repeat, where they are not an option of the task's own."""
 
 
 def _plan(arguments: Sequence[str]) -> Plan:
@@ -335,7 +338,9 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
     algorithm = _algorithm_in(arguments) or recorded
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS, of=str(path))
+    entry = TASKS[name], ALGORITHMS[algorithm]
     reference_point = of_task.pop("reference_point", None)
+    resamples = None if hasattr(entry[0].config, "resamples") else of_task.pop("resamples", None)
     general = TrainOptions(
         task=name,
         algorithm=algorithm,
@@ -346,7 +351,6 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
         reference_point=None if reference_point is None else tuple(reference_point),
         devices=_devices_of(config),
     )
-    entry = TASKS[name], ALGORITHMS[algorithm]
     return Plan(
         general,
         name,
@@ -355,6 +359,7 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
         overridden(entry[1].config, of_algorithm if algorithm == recorded else {}, f"algorithm {algorithm!r}"),
         {"iterations": config["iterations"]},
         path.parent / SEEDS if config["seeded"] else None,
+        resamples,
     )
 
 
@@ -426,13 +431,13 @@ def _show(result: Run) -> None:
     table = Table(box=SIMPLE_HEAD)
     table.add_column("best in")
     for name in result.task.objective_names:
-        table.add_column(name, justify="right")
+        table.add_column(Text(name), justify="right")
     for i, name in enumerate(result.task.objective_names):
         solution = best[np.argmax(best[:, i])] * result.task.direction
-        table.add_row(name, *(f"{value:.4g}" for value in solution))
+        table.add_row(Text(name), *(f"{value:.4g}" for value in solution))
     out.print(table)
     for fact in lost_evaluations(result):
-        out.print(fact, highlight=False, soft_wrap=True)
+        out.print(escape(fact), highlight=False, soft_wrap=True)
 
 
 def _why_empty(last: Mapping[str, float]) -> str:
@@ -517,7 +522,7 @@ def _sample(task: Task, number: int, seed: int) -> None:
         numbers = [f"{sign * value:.4g}" for value in np.quantile(fitness[:, i], [0, 0.5, 1])]
         reference = task.reference_point[i] if task.reference_point is not None else None
         below = "" if reference is None else f"{np.mean(fitness[:, i] <= sign * reference):.1%}"
-        table.add_row(name, *numbers, "" if reference is None else f"{reference:g}", below)
+        table.add_row(Text(name), *numbers, "" if reference is None else f"{reference:g}", below)
     out.print(f"{len(fitness)} random solutions, seed {seed} ({number - len(fitness)} more failed)", highlight=False)
     out.print(table)
     if task.reference_point is not None:
@@ -546,10 +551,10 @@ def _options(config: Any) -> str:
 
 
 def _describe(name: str, summary: str, **details: str) -> None:
-    out.print(f"[bold]{name}[/]  {summary}", highlight=False)
+    out.print(f"[bold]{escape(name)}[/]  {escape(summary)}", highlight=False)
     table = Table.grid(padding=(0, 2))
     for label, text in details.items():
-        table.add_row("", f"[dim]{label}[/]", text)
+        table.add_row("", f"[dim]{label}[/]", Text(text))
     out.print(table, highlight=False)
     out.print()
 

@@ -1,6 +1,7 @@
 """The command `moqd pick`: one policy of a run, chosen by a preference, and what can be done with it."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,8 +169,12 @@ def _parameters(chosen: Solution) -> dict[str, Any] | None:
     """By their names, where a solution has some."""
     if not isinstance(chosen.task, FunctionTask) or chosen.task.space is None:
         return None
-    values = chosen.parameters.items()
-    return {name: value if isinstance(value, (int, float)) else str(value) for name, value in values}
+    return {name: value if _is_json(value) else str(value) for name, value in chosen.parameters.items()}
+
+
+def _is_json(value: Any) -> bool:
+    """Whether JSON has it as a number, or as true or false."""
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _show_again(out: Console, chosen: Solution, again: Mapping[str, np.ndarray]) -> None:
@@ -182,9 +187,9 @@ def _show_again(out: Console, chosen: Solution, again: Mapping[str, np.ndarray])
     table.add_column("")
     for name in ("archived", "mean", "std", "least", "most"):
         table.add_column(name, justify="right")
-    archived = {**chosen.objectives, **chosen.features}
-    for name, values in found.items():
-        numbers = [archived[name], *(values[part] for part in ("mean", "std", "least", "most"))]
+    archived = (*chosen.objectives.values(), *chosen.features.values())
+    for (name, values), value in zip(found.items(), archived, strict=True):
+        numbers = [value, *(values[part] for part in ("mean", "std", "least", "most"))]
         table.add_row(Text(name), *("-" if number is None else f"{number:.5g}" for number in numbers))
     out.print(table)
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from moqd.devices import num_cores
-from moqd.errors import InputError, StorageError, unknown_name
+from moqd.errors import AGAIN, InputError, StorageError, unknown_name
 from moqd.experiment.conduct import STUDY, Manner, conduct, stored_study, write_study
 from moqd.experiment.control import Control, signals
 from moqd.experiment.progress import RUNS, counts_of, keep_records, results_of, standings_of
@@ -96,7 +96,8 @@ def study(arguments: Sequence[str], out: Console) -> int:
         workers = RayWorkers(options.ray, cores, options.gpus, (folder / STUDY).absolute())
     control = Control()
     display = StudyDisplay(out, root, plan, None if options.ray else jobs)
-    again = f"continue with: [bold]moqd study {escape(shlex.quote(str(folder)))}[/]"
+    command = escape(" ".join(["moqd study", shlex.quote(str(folder)), *AGAIN]))
+    again = f"continue with: [bold]{command}[/]"
 
     def told() -> None:
         display.say("stopping when all runs have saved; once more stops at once", "yellow")
@@ -118,8 +119,8 @@ def study(arguments: Sequence[str], out: Console) -> int:
     missing = len(plan.runs) - counts_of(standings_of(root, plan))["done"]
     if missing:
         out.print(
-            f"[red]{missing} of {len(plan.runs)} runs are not done[/]: moqd study {escape(shlex.quote(str(folder)))} "
-            "--status says why; start the study again to try them again.",
+            f"[red]{missing} of {len(plan.runs)} runs are not done[/]: {command} --status says why; start the study "
+            "again to try them again.",
             highlight=False,
             soft_wrap=True,
         )

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import moqd
+from moqd.errors import EvaluationError
 from moqd.explorer import write_explorer
+from moqd.explorer.gaits import record
 from tests.plots.made import made_run
 
 FRAMES = 5
@@ -282,6 +284,16 @@ def test_a_picture_that_is_not_there_can_be_had(browser, tmp_path, own):
     assert browser.complaints == []
 
 
+def test_a_task_from_a_file_is_named_again(browser, tmp_path):
+    run = made_run(2, 2, path=tmp_path)
+    run = replace(run, task=replace(run.task, draw=lambda x: "<p>drawn</p>"))
+    known = {"own": False, "again": " --task FILE.py:NAME"}
+    opened(browser, [run], tmp_path, gaits="none", change=lambda content: content["runs"][0].update(known))
+    browser.wait("document.querySelector('.note')")
+    for option in ("--serve", "--gaits all"):
+        assert f"moqd explore {tmp_path} {option} --task FILE.py:NAME" in note(browser)
+
+
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
@@ -327,6 +339,27 @@ def test_a_robot_is_seen_with_and_without_feet(browser, tmp_path, features):
     assert browser.run(then) == shown
     assert browser.run("document.querySelector('.strip').hidden") == (features == 0)
     assert browser.complaints == []
+
+
+def test_a_gait_that_fails_leaves_the_others(monkeypatch):
+    run, replay = block_run(), Block.replay
+    first = float(run.solutions().genotype[0, 0])
+
+    def stumble(task, genotype):
+        if float(genotype[0]) == first:
+            raise EvaluationError("it stumbled.")
+        return replay(task, genotype)
+
+    monkeypatch.setattr(Block, "replay", stumble)
+    robot, gaits = record(run, "all", 0)
+    assert gaits.pop("0") == {"error": "it stumbled."}
+    assert len(gaits) == len(run.solutions().cell) - 1
+    assert all("data" in gait for gait in gaits.values())
+    assert robot["bodies"] == ["block"]
+    assert record(run, "none", 0) == (robot, {})
+    valid = jnp.zeros_like(run.archive.valid).at[0, 0].set(True)
+    alone = replace(run, archive=run.archive._replace(valid=valid))
+    assert record(alone, "all", 0) == (None, {"0": {"error": "it stumbled."}})
 
 
 # ------------------------------------------------------------------------------------------------------- comparing

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from moqd.errors import EvaluationError
 from moqd.explorer.serve import ExplorerServer
 from tests.plots.made import made_run
 
@@ -53,6 +54,15 @@ def test_the_page_and_what_it_asks_for(server):
     status, text = ask(server, f"/gait?run=0&solution=1&token={token}")
     assert status == 200
     assert json.loads(text) == {}, "there is nothing to be seen of these"
+
+
+def test_a_gait_that_fails_says_why(server, monkeypatch):
+    def stumble(*_):
+        raise EvaluationError("it stumbled.")
+
+    monkeypatch.setattr("moqd.explorer.serve.gait_of", stumble)
+    status, text = ask(server, f"/gait?run=0&solution=2&token={token_of(server)}")
+    assert (status, json.loads(text)) == (200, {"error": "it stumbled."})
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 import moqd
+from moqd.experiment.reevaluation import METRICS, Reevaluation
 from moqd.report import write_report
 from tests.plots.made import made_run
 
 SIX = ["moqd_score", "moqd_sparsity_score", "global_hypervolume", "global_sparsity", "max_sum_scores", "coverage"]
+NOTHING = Reevaluation(
+    resamples=1, before=dict.fromkeys(METRICS, 0.0), after=dict.fromkeys(METRICS, 0.0), moved=0.0, failed=0
+)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +139,39 @@ def test_all_kinds_of_tasks(num_features, num_objectives, tmp_path):
     assert f"`run = moqd.load_run('{tmp_path}', task=task)`" in text
     assert f"`moqd.resume('{tmp_path}', task=task, algorithm=algorithm)`" in text
     assert "moqd export" not in text
+
+
+@pytest.mark.usefixtures("text_only")
+def test_a_task_from_a_file_is_named_again(tmp_path):
+    run = made_run(path=tmp_path)
+    there = run.config["task"] | {"options": {"name": "own", "fingerprint": "0" * 16}}
+    text = write_report(replace(run, config=run.config | {"task": there})).read_text()
+    assert f"`run = moqd.load_run('{tmp_path}', task=task)`" in text
+    assert f"`moqd export {tmp_path} --csv --task FILE.py:NAME`" in text
+    text = write_report(replace(run, config=run.config | {"task": there | {"bounds": [[0, 1]] * 2}})).read_text()
+    assert f"`run = moqd.load_run('{tmp_path}')`" in text
+    assert f"`moqd export {tmp_path} --csv`" in text
+
+
+@pytest.mark.usefixtures("text_only")
+def test_without_a_score_there_is_none_to_survive(tmp_path, monkeypatch):
+    monkeypatch.setattr("moqd.report.run.read_reevaluation", lambda run: NOTHING)
+    text = unescaped(write_report(made_run(path=tmp_path)).read_text())
+    assert "added to an empty archive: there was no moqd_score to survive." in text
+    assert "nan" not in text
+
+
+@pytest.mark.usefixtures("text_only")
+def test_a_folder_that_cannot_be_written_to_is_left_alone(tmp_path, monkeypatch):
+    def reevaluate(run):
+        assert run.path is None
+        return NOTHING
+
+    monkeypatch.setattr("moqd.report.run.reevaluate", reevaluate)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    run = made_run(path=tmp_path)
+    run = replace(run, task=replace(run.task, function=lambda x, seed: x, noisy=True))
+    assert "## Re-evaluation" in write_report(run, tmp_path / "elsewhere").read_text()
 
 
 @pytest.mark.parametrize("num_objectives", [2, 3, 5])

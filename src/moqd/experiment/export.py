@@ -3,11 +3,17 @@
 import csv
 import io
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from moqd.experiment.store import Run
 from moqd.files import write_text
 from moqd.tasks import FunctionTask
+
+
+def told_apart(names: Sequence[str], taken: Collection[str], kind: str) -> list[str]:
+    """The names, of which those that are taken say of what kind they are: "speed (feature)"."""
+    return [f"{name} ({kind})" if name in taken else name for name in names]
 
 
 def solutions_csv(run: Run) -> str:
@@ -18,11 +24,11 @@ def solutions_csv(run: Run) -> str:
     solutions, task = run.solutions(), run.task
     objectives = list(task.objective_names)
     space = task.space if isinstance(task, FunctionTask) else None
-    taken = {*task.feature_names, *objectives}
-    names = [f"parameter {name}" if name in taken else name for name in (() if space is None else space.names)]
+    features = told_apart(task.feature_names, objectives, "feature")
+    names = told_apart(() if space is None else space.names, {*task.feature_names, *objectives}, "parameter")
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["cell", *task.feature_names, *objectives, *(f"preference {name}" for name in objectives), *names])
+    writer.writerow(["cell", *features, *objectives, *(f"preference {name}" for name in objectives), *names])
     columns = zip(solutions.cell, solutions.features, solutions.objectives, solutions.preference, strict=True)
     for row, (cell, *values) in enumerate(columns):
         parameters = {} if space is None else space.values(space.vector(solutions.genotype[row]))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from moqd.choice import AUGMENTATION, RULES, global_front_rows, scale_of, simplex_lattice
+from moqd.experiment.export import told_apart
 from moqd.experiment.store import Run, Snapshot, Solutions
 from moqd.explorer.gaits import draws
 from moqd.metrics import cell_hypervolumes, hypervolume
@@ -103,8 +104,7 @@ def _parameters(task: Task, solutions: Solutions) -> dict[str, Any] | None:
         return None
     options = [list(map(str, getattr(bound, "options", ()))) for bound in task.space.bounds]
     values = task.space.vector(np.asarray(solutions.genotype))
-    taken = {*task.objective_names, *task.feature_names}
-    names = [f"{name} (parameter)" if name in taken else name for name in task.space.names]
+    names = told_apart(task.space.names, {*task.objective_names, *task.feature_names}, "parameter")
     return {"names": names, "values": array(values, "float64"), "options": options}
 
 

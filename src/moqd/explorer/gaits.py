@@ -11,6 +11,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ import numpy as np
 from jaxtyping import Int
 
 from moqd.choice import global_front_rows, scale_of, values_by
-from moqd.errors import InputError
+from moqd.errors import EvaluationError, InputError
 from moqd.experiment.store import Run, Solutions
 from moqd.plots.gait import is_planar
 from moqd.tasks import FunctionTask, Replay, Task
@@ -33,7 +34,7 @@ class Gaits(NamedTuple):
     """Of one run."""
 
     robot: dict[str, Any] | None
-    """What all gaits share; None where solutions are not policies of a robot."""
+    """What all gaits share; None where solutions are not policies of a robot, or none can be replayed."""
     gaits: dict[str, dict[str, Any]]
     """By the row of the solution, as JSON has it."""
 
@@ -94,13 +95,12 @@ def record(run: Run, wish: str, budget: float, tick: Callable[[int], None] = lam
     rows = _rows(run, solutions, wish)
     if not moves(run.task):
         return Gaits(None, _rendered(run, solutions, rows, wish, budget, tick) if draws(run.task) else {})
-    robot = robot_of(run.task.replay(_at(solutions, 0)), run.task.feature_names)
+    robot = _first_robot(run.task, solutions)
     recorded: dict[str, dict[str, Any]] = {}
     used = 0
     for start in range(0, len(rows), AT_ONCE):
         some = rows[start : start + AT_ONCE]
-        for row, replay in zip(some, run.task.replays(_at(solutions, np.asarray(some))), strict=True):
-            gait = packed_gait(replay)
+        for row, gait in zip(some, _packed(run.task, solutions, some), strict=True):
             used += _size(row, gait)
             if used > budget and wish != "all":
                 return Gaits(robot, recorded)
@@ -148,6 +148,24 @@ def _rows(run: Run, solutions: Solutions, wish: str) -> list[int]:
         return list(range(len(solutions.cell)))
     fitness = solutions.objectives * run.task.direction
     return list(dict.fromkeys(wanted(run, solutions, global_front_rows(fitness).tolist())))
+
+
+def _first_robot(task: Task, solutions: Solutions) -> dict[str, Any] | None:
+    """By the first solution that can be replayed."""
+    for row in range(len(solutions.cell)):
+        with suppress(EvaluationError):
+            return robot_of(task.replay(_at(solutions, row)), task.feature_names)
+    return None
+
+
+def _packed(task: Task, solutions: Solutions, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """The gaits of these solutions, or why one has none."""
+    try:
+        return [packed_gait(replay) for replay in task.replays(_at(solutions, np.asarray(rows)))]
+    except EvaluationError as error:
+        if len(rows) == 1:
+            return [{"error": str(error)}]
+    return [gait for row in rows for gait in _packed(task, solutions, [row])]
 
 
 def _rendered(

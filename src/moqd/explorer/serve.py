@@ -13,7 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from moqd.errors import InputError
+from moqd.errors import EvaluationError
 from moqd.experiment.store import Run
 from moqd.explorer.gaits import gait_of
 
@@ -72,7 +72,7 @@ class ExplorerServer(ThreadingHTTPServer):
                 return self._known[run, row]
             try:
                 content = json.dumps(gait_of(self._runs[run].task, self._solutions[run], row), allow_nan=False).encode()
-            except (InputError, ValueError) as error:
+            except (EvaluationError, ValueError) as error:
                 return json.dumps({"error": str(error)}).encode()
             if len(self._known) >= KEPT:
                 self._known.pop(next(iter(self._known)))

@@ -1,5 +1,6 @@
 """Parallel axes: a line for every row of a table, over upright axes of its columns."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,8 +40,8 @@ def label_columns(
     fontsize: float = 8,
 ) -> None:
     """Writes under every column what it is, and from where to where it goes."""
-    ends = [f"{label}\n{_short(a)} to {_short(b)}" for label, a, b in zip(labels, low, high, strict=True)]
-    ax.set_xticks(np.arange(len(ends)), ends, fontsize=fontsize)
+    texts = [f"{label}\n{_ends(float(a), float(b))}" for label, a, b in zip(labels, low, high, strict=True)]
+    ax.set_xticks(np.arange(len(texts)), texts, fontsize=fontsize)
 
 
 def width_of(num_columns: int) -> float:
@@ -48,5 +49,15 @@ def width_of(num_columns: int) -> float:
     return max(5.5, 1.35 * num_columns)
 
 
-def _short(value: float) -> str:
-    return f"{round(value, 6):.3g}"
+def _ends(low: float, high: float) -> str:
+    """In as many digits as it takes to tell them apart; what is nothing beside their distance is 0."""
+    if not high > low:
+        return f"{low:.6g} to {high:.6g}"
+    place = _place(high - low)
+    digits = 3 + min(max(0, _place(max(abs(low), abs(high))) - place), 6)
+    return " to ".join(f"{round(value, 5 - place) + 0.0:.{digits}g}" for value in (low, high))
+
+
+def _place(value: float) -> int:
+    """Of its first digit."""
+    return math.floor(math.log10(value))

@@ -1,8 +1,10 @@
 """The report of one run: report.md, to be read by people, and the figures that it shows."""
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from matplotlib.figure import Figure
 from moqd.algorithms import ALGORITHMS
 from moqd.errors import AGAIN, InputError, to_resume
 from moqd.experiment.journal import lost_evaluations
-from moqd.experiment.reevaluation import read_reevaluation, reevaluate
+from moqd.experiment.reevaluation import Reevaluation, read_reevaluation, reevaluate
 from moqd.experiment.store import Run
 from moqd.files import own_folder, users_folder, write_text
 from moqd.metrics import cell_hypervolumes, non_dominated
@@ -50,14 +52,15 @@ def write_report(run: Run, folder: Path | None = None, say: Callable[[str], None
         raise InputError("the run has no folder to read from; give it one with moqd.run(..., out=folder).")
     folder = run.path if folder is None else users_folder(folder)
     number = int(np.sum(np.asarray(run.archive.valid)))
-    if run.task.is_uncertain and number and read_reevaluation(run) is None:
+    again = read_reevaluation(run)
+    if run.task.is_uncertain and number and again is None:
         say(f"evaluating {number:,} solutions anew")
-        reevaluate(run)
+        again = reevaluate(run if os.access(run.path, os.W_OK) else replace(run, path=None))
     say("drawing the report")
     figures = _figures(run)
     for name, figure in figures.items():
         save(figure, own_folder(folder / "figures"), name)
-    write_text(folder / "report.md", markdown(list(_blocks(run, list(figures)))))
+    write_text(folder / "report.md", markdown(list(_blocks(run, list(figures), again))))
     return folder / "report.md"
 
 
@@ -70,13 +73,14 @@ def _figures(run: Run) -> dict[str, Figure]:
     return figures | {"fronts": fronts_figure(run.archive, run.task)}
 
 
-def _blocks(run: Run, figures: Sequence[str]) -> Iterable[Block]:
+def _blocks(run: Run, figures: Sequence[str], again: Reevaluation | None) -> Iterable[Block]:
     name, seed = run.config["algorithm"]["name"], run.config["seed"]
     yield Heading(1, f"{name} on {run.task.name}, seed {seed}")
     yield from _stopped(run)
     yield from _summary(run)
     yield from _ends(run)
-    yield from _survival(run)
+    if again is not None:
+        yield from _survival(again)
     yield Heading(2, "Figures")
     yield from (Picture(figure, CAPTIONS[figure]) for figure in figures)
     if not run.task.num_features:
@@ -134,16 +138,15 @@ def _ends(run: Run) -> Iterable[Block]:
     yield Grid(head, tuple(rows), right=range(1, len(head)))
 
 
-def _survival(run: Run) -> Iterable[Block]:
+def _survival(again: Reevaluation) -> Iterable[Block]:
     """How much of the archive was luck."""
-    again = read_reevaluation(run)
-    if again is None:
-        return
     yield Heading(2, "Re-evaluation")
     over = "once" if again.resamples == 1 else f"over {again.resamples} evaluations"
+    scored = again.before["moqd_score"] != 0
+    left = f"{again.survival:.1%} of the moqd_score survives" if scored else "there was no moqd_score to survive"
     yield Paragraph(
-        f"Every solution was evaluated anew ({over}) and added to an empty archive: {again.survival:.1%} of the "
-        f"moqd_score survives. {again.moved:.1%} of the solutions are in another cell then, and {again.failed} failed."
+        f"Every solution was evaluated anew ({over}) and added to an empty archive: {left}. {again.moved:.1%} of the "
+        f"solutions are in another cell then, and {again.failed} failed."
     )
     rows = [(code(name), number(again.before[name]), number(again.after[name])) for name in again.before]
     yield Grid(("metric", "archive as found", "evaluated anew"), tuple(rows), right=(1, 2))
@@ -168,9 +171,10 @@ def _how_to_go_on(run: Run) -> Iterable[Block]:
     yield Heading(2, "How to go on")
     yield Paragraph(("To continue the run, if it was stopped or with more iterations: ", code(_resume(run))))
     yield Paragraph(("In Python: ", code(f"run = moqd.load_run({', '.join([repr(str(run.path)), *_needed(run)])})")))
-    if not _needed(run):
-        export = code(f"moqd export {shlex.quote(str(run.path))} --csv")
-        yield Paragraph(("To have the archive as a table: ", export))
+    if not _needed(run) or _is_of_a_file(run):
+        again = (AGAIN or ["--task FILE.py:NAME"]) if _needed(run) else []
+        export = " ".join(["moqd export", shlex.quote(str(run.path)), "--csv", *again])
+        yield Paragraph(("To have the archive as a table: ", code(export)))
 
 
 def _resume(run: Run) -> str:
@@ -179,13 +183,18 @@ def _resume(run: Run) -> str:
     needed = ["task=task"] * (run.config["task"].get("options") is None) + own
     if needed:
         return f"moqd.resume({str(run.path)!r}, {', '.join(needed)})"
-    is_file = "fingerprint" in run.config["task"]["options"] and not AGAIN
-    return to_resume(run.path) + " --task FILE.py:NAME" * is_file
+    return to_resume(run.path) + " --task FILE.py:NAME" * (_is_of_a_file(run) and not AGAIN)
 
 
 def _needed(run: Run) -> list[str]:
     """What must be given to load it: a task of the user's own, unless config.json says enough of it."""
-    return ["task=task"] * (run.config["task"].get("options") is None and not run.config["task"].get("bounds"))
+    own = run.config["task"].get("options") is None or _is_of_a_file(run)
+    return ["task=task"] * (own and not run.config["task"].get("bounds"))
+
+
+def _is_of_a_file(run: Run) -> bool:
+    """Whether its task is known to commands by --task FILE.py:NAME."""
+    return "fingerprint" in (run.config["task"].get("options") or {})
 
 
 def _has_rows(run: Run) -> bool:

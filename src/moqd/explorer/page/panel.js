@@ -252,6 +252,6 @@ function noteOf(run, gait) {
       code("moqd.explorer"), all];
   }
   const command = `moqd explore ${quoted(run.path)}`;
-  return [missing, code(`${command} --serve`), ` ${run.robot ? "records" : "draws"} any ${thing} on demand, `,
-    code(`${command} --gaits all`), all];
+  return [missing, code(`${command} --serve${run.again}`), ` ${run.robot ? "records" : "draws"} any ${thing} on demand, `,
+    code(`${command} --gaits all${run.again}`), all];
 }
