@@ -137,3 +137,13 @@ def test_truncation_removes_one_at_a_time(num_points, num_objectives, kind, rng)
     for size in {1, 2, len(points) // 2, len(points) - 1} - {0}:
         kept = np.asarray(TRUNCATE(everything, valid, size))[place]
         assert {front[i] for i in np.flatnonzero(kept)} == set(naive.truncate(front, size))
+
+
+def test_sort_keys_order_as_numbers_do():
+    rng = np.random.default_rng(0)
+    anything = rng.integers(0, 2**32, 2_000, dtype=np.uint32).view(np.float32)
+    ordinary = anything[np.isfinite(anything) & (np.abs(anything) >= np.finfo(np.float32).tiny)]
+    values = np.concatenate([ordinary, rng.permutation(ordinary), [0.0, -0.0, np.inf, -np.inf]]).astype(np.float32)
+    keys = np.asarray(pareto.sort_key(jnp.asarray(values)))
+    np.testing.assert_array_equal(keys[:, None] < keys[None, :], values[:, None] < values[None, :])
+    assert np.all(keys < np.iinfo(np.int32).max), "what is no point comes after all points"

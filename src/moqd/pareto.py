@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 Points = Float[Array, "points objectives"]
 Mask = Bool[Array, "points"]
@@ -146,17 +146,28 @@ def _neighbours(points: Points, valid: Mask, front: Int[Array, "points"] | None 
     return _Neighbours(neighbour(-1), neighbour(1), place[0])
 
 
-def _keys(points: Points, valid: Mask) -> Points:
+def sort_key(value: Shaped[Array, "*batch"]) -> Shaped[Array, "*batch"]:
+    """Integers in the order of the numbers, the two zeros equal: XLA sorts by several of them sooner than by floats."""
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        return value
+    bits = jax.lax.bitcast_convert_type(jnp.where(value == 0, 0, value), f"int{8 * value.dtype.itemsize}")
+    return jnp.where(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
+
+
+def _keys(points: Points, valid: Mask) -> Int[Array, "points objectives"]:
     """By which rows are sorted: those that are no points come last."""
-    return jnp.where(valid[:, None], points, jnp.inf)
+    keys = sort_key(points)
+    return jnp.where(valid[:, None], keys, jnp.iinfo(keys.dtype).max)
 
 
-def _lexicographic(keys: Points) -> Int[Array, "points"]:
+def _lexicographic(keys: Int[Array, "points objectives"]) -> Int[Array, "points"]:
     """The ascending order of rows. Ranks and crowding distances of the same points share it: XLA sorts once."""
     return jnp.lexsort(tuple(keys.T[::-1]))
 
 
-def _places_by_counting(keys: Points, front: Int[Array, "points"] | None) -> Int[Array, "objectives points"]:
+def _places_by_counting(
+    keys: Int[Array, "points objectives"], front: Int[Array, "points"] | None
+) -> Int[Array, "objectives points"]:
     """Each point's place in the order by (front, objective, lexicographic), from all pairs: fast for few points."""
     index = jnp.arange(keys.shape[0])
     before = index[None, :] < index[:, None]  # [i, k]: k comes before i
@@ -170,12 +181,14 @@ def _places_by_counting(keys: Points, front: Int[Array, "points"] | None) -> Int
     return jnp.stack([jnp.sum(order if front is None else refine(order, front), axis=1) for order in orders])
 
 
-def _places_by_sorting(keys: Points, front: Int[Array, "points"] | None) -> Int[Array, "objectives points"]:
+def _places_by_sorting(
+    keys: Int[Array, "points objectives"], front: Int[Array, "points"] | None
+) -> Int[Array, "objectives points"]:
     """The same places from sorting: for many points."""
     front = jnp.zeros(keys.shape[0], jnp.int32) if front is None else front
     lexicographic = _lexicographic(keys)
 
-    def places(key: Float[Array, "points"]) -> Int[Array, "points"]:
+    def places(key: Int[Array, "points"]) -> Int[Array, "points"]:
         order = lexicographic[jnp.lexsort((key[lexicographic], front[lexicographic]))]
         return jnp.zeros_like(order).at[order].set(jnp.arange(order.size, dtype=order.dtype))
 

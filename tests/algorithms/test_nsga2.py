@@ -9,7 +9,7 @@ from pymoo.core.problem import Problem
 from pymoo.operators.survival.rank_and_crowding import RankAndCrowding
 
 from moqd.algorithms.nsga2 import ranked as by_crowding
-from moqd.algorithms.population import Population, survive, tournament
+from moqd.algorithms.population import Population, _shuffled, survive, tournament
 from moqd.algorithms.spea2 import ranked as by_strength
 
 SURVIVE = jax.jit(survive, static_argnums=(0, 4))
@@ -74,3 +74,14 @@ def test_tournaments_prefer_rank_then_crowding():
     wins = np.bincount(tournament(jax.random.key(0), everyone, 20_000).genotype, minlength=4) / 20_000
     # Of the 16 ordered pairs, the best wins 7, the next 5, then 3 and 1.
     np.testing.assert_allclose(wins, np.array([5, 7, 3, 1]) / 16, atol=0.015)
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, 256, 257, 5_000])
+def test_members_are_shuffled_and_the_valid_come_first(size):
+    valid = np.random.default_rng(size).random(size) < 0.7
+    shuffled = np.asarray(_shuffled(jax.random.key(size), 40, jnp.asarray(valid)))
+    np.testing.assert_array_equal(np.sort(shuffled, axis=1), np.tile(np.arange(size), (40, 1)))
+    assert np.all(np.diff(valid[shuffled].astype(int), axis=1) <= 0)
+    if valid.sum() > 1:
+        first = np.searchsorted(np.flatnonzero(valid), shuffled[:, 0]) / (valid.sum() - 1)
+        assert abs(first.mean() - 0.5) < 4 * 0.5 / np.sqrt(40), "anyone can be the first"

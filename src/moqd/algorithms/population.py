@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from moqd.algorithms.algorithm import Algorithm, random_offspring, select_or_random, vary_by_line
 from moqd.archive import Parents
+from moqd.pareto import sort_key
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Genotype, Info, Key, Offspring
 
@@ -120,7 +121,8 @@ def survive(
     last.
     """
     ranked = rank(fitness, valid & (violation <= 0), number)
-    survivor = jnp.lexsort((*ranked.key, jnp.where(valid, violation, jnp.inf)))[:number]
+    keys = (*ranked.key, jnp.where(valid, violation, jnp.inf))
+    survivor = jnp.lexsort([sort_key(key) for key in keys])[:number]
     merit = jnp.concatenate([-violation[:, None], ranked.merit], axis=1)
     return survivor, merit[survivor]
 
@@ -128,8 +130,7 @@ def survive(
 def tournament(key: Key, population: Population, num_parents: int) -> Parents:
     """The better of two valid members for each parent; all take part equally often, and of equals the first wins."""
     size = population.valid.shape[0]
-    lot = jax.random.uniform(key, (-(-2 * num_parents // size), size))
-    shuffled = jnp.argsort(jnp.where(population.valid[None, :], lot, jnp.inf), axis=1)
+    shuffled = _shuffled(key, -(-2 * num_parents // size), population.valid)
     num_valid = jnp.maximum(jnp.sum(population.valid), 1)
     first, second = shuffled[:, jnp.arange(size) % num_valid].reshape(-1)[: 2 * num_parents].reshape(2, num_parents)
     challenge = jnp.zeros(num_parents, bool)
@@ -141,3 +142,13 @@ def tournament(key: Key, population: Population, num_parents: int) -> Parents:
         genotype=jax.tree.map(lambda leaf: leaf[winner], population.genotype),
         preference=population.preference[winner],
     )
+
+
+def _shuffled(key: Key, times: int, valid: Bool[Array, "population"]) -> Int[Array, "times population"]:
+    """The members in random order, the valid ones first: lot and number in one integer, which XLA sorts much sooner."""
+    size = valid.shape[0]
+    place = max(size - 1, 1).bit_length()
+    lots = 2.0 ** min(31 - place, 23)  # a random number has 23 bits
+    lot = jnp.where(valid[None, :], jax.random.uniform(key, (times, size)) * lots, lots).astype(jnp.uint32)
+    packed = jnp.sort((lot << place) | jnp.arange(size, dtype=jnp.uint32)[None, :], axis=1)
+    return (packed & (2**place - 1)).astype(jnp.int32)
