@@ -17,7 +17,7 @@ import numpy as np
 import moqd
 from benchmarks.claims import BASELINES, SCORE, SUM, VOLUME, claims, counts, losses
 from benchmarks.speeds import checkpoints, costs, rollouts, speeds, starts
-from benchmarks.tables import ABLATIONS, MAIN, RESULTS, ROOT, WALKER, line, rows_of, short
+from benchmarks.tables import ABLATIONS, CROWDING, MAIN, RESULTS, ROOT, WALKER, line, rows_of, short
 from moqd.experiment.analysis import METRICS
 from moqd.experiment.conduct import stored_study
 from moqd.experiment.record import record_of
@@ -122,12 +122,12 @@ def sizes() -> Iterator[str]:
         yield line((of[0], display_name(of[1]), f"{int(row['actors']):,}", f"{int(row['critics']):,}", *times))
 
 
-def additions() -> Iterator[str]:
+def additions(study: str = MAIN) -> Iterator[str]:
     """Solutions that entered the archive in either half of the iterations, of algorithms that learn."""
     sources = {source: label for source, label in SOURCES.items() if source != "random"}
     yield line(("task", "algorithm", *sources.values()))
     yield line([":--", ":--", *["--:"] * len(sources)])
-    found = {(row["task"], row["algorithm"], row["source"]): row for row in rows_of(MAIN, "additions")}
+    found = {(row["task"], row["algorithm"], row["source"]): row for row in rows_of(study, "additions")}
     for of in dict.fromkeys(key[:2] for key in found if key[2] == "pg"):
         rows = [found.get((*of, source)) for source in sources]
         cells = [f"{short(row['first_half'])} / {short(row['second_half'])}" if row else "-" for row in rows]
@@ -182,9 +182,17 @@ def front_sizes() -> Iterator[str]:
         yield line((display_name(algorithm), *(short(median(sizes)) if sizes else "-" for sizes in fronts)))
 
 
-def _scores(task: str, algorithm: str) -> list[float]:
+def _scores(task: str, algorithm: str, study: str = MAIN) -> list[float]:
     """The MOQD scores of the runs that there are, seed by seed."""
-    return [float(row[SCORE]) for row in rows_of(MAIN, "runs") if (row["task"], row["algorithm"]) == (task, algorithm)]
+    return [float(row[SCORE]) for row in rows_of(study, "runs") if (row["task"], row["algorithm"]) == (task, algorithm)]
+
+
+def scores(task: str, study: str) -> Iterator[str]:
+    """The MOQD score of each run on a task."""
+    yield line(("algorithm", f"MOQD score on {task}, seed by seed"))
+    yield line([":--", ":--"])
+    for algorithm in stored_study(RESULTS / study).algorithms:
+        yield line((display_name(algorithm), "; ".join(short(value) for value in _scores(task, algorithm, study))))
 
 
 def other_measures() -> Iterator[str]:
@@ -239,13 +247,13 @@ def _shares_of_seeds(runs: Sequence[Final]) -> np.ndarray:
     return np.mean([np.isin(np.arange(one.cells), one.cell) for one in runs], axis=0)
 
 
-def cell_fronts() -> Iterator[str]:
+def cell_fronts(name: str = MAIN) -> Iterator[str]:
     """Of fronts in cells: size, the longest of all seeds, extent, sparsity, and what it would be if evenly spread."""
-    study = stored_study(RESULTS / MAIN)
+    study = stored_study(RESULTS / name)
     yield line(("task", "algorithm", "solutions", "the most", "extent", "sparsity", "if evenly spread"))
     yield line([":--", ":--", *["--:"] * 5])
     for task in study.tasks:
-        found = {label: finals(MAIN, task, label) for label in study.algorithms}
+        found = {label: finals(name, task, label) for label in study.algorithms}
         scale = np.ptp(np.concatenate([one.fitness for every in found.values() for one in every]), axis=0)
         for label, every in found.items():
             if every:
@@ -286,6 +294,10 @@ TABLES = {
     "claims of the ablations": lambda: claims(ABLATIONS),
     "ablation medians": lambda: medians((SCORE, VOLUME, SUM), ABLATIONS),
     "walker medians": lambda: medians((SCORE, VOLUME, SUM, "coverage"), WALKER),
+    "walker scores": lambda: scores("walker-2", WALKER),
+    "walker additions": lambda: additions(WALKER),
+    "crowding medians": lambda: medians((SCORE, VOLUME, SUM, "coverage", "moqd_sparsity_score"), CROWDING),
+    "crowding fronts": lambda: cell_fronts(CROWDING),
     "fastest walkers": lambda: fastest("walker-2", WALKER),
     "fastest ants": lambda: fastest("ant-2"),
     "additions": additions,

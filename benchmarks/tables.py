@@ -7,7 +7,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
-MAIN, ABLATIONS, WALKER = "small-main", "small-ablations", "small-walker"
+MAIN, ABLATIONS, WALKER, CROWDING = "small-main", "small-ablations", "small-walker", "small-crowding"
 ALL = ("hopper-2", "ant-2", "walker-2", "hopper-3")
 TWO = ("hopper-2", "ant-2")
 
