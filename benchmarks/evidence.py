@@ -122,12 +122,12 @@ def sizes() -> Iterator[str]:
         yield line((of[0], display_name(of[1]), f"{int(row['actors']):,}", f"{int(row['critics']):,}", *times))
 
 
-def additions(study: str = MAIN) -> Iterator[str]:
+def additions() -> Iterator[str]:
     """Solutions that entered the archive in either half of the iterations, of algorithms that learn."""
     sources = {source: label for source, label in SOURCES.items() if source != "random"}
     yield line(("task", "algorithm", *sources.values()))
     yield line([":--", ":--", *["--:"] * len(sources)])
-    found = {(row["task"], row["algorithm"], row["source"]): row for row in rows_of(study, "additions")}
+    found = {(row["task"], row["algorithm"], row["source"]): row for row in rows_of(MAIN, "additions")}
     for of in dict.fromkeys(key[:2] for key in found if key[2] == "pg"):
         rows = [found.get((*of, source)) for source in sources]
         cells = [f"{short(row['first_half'])} / {short(row['second_half'])}" if row else "-" for row in rows]
@@ -188,11 +188,16 @@ def _scores(task: str, algorithm: str, study: str = MAIN) -> list[float]:
 
 
 def scores(task: str, study: str) -> Iterator[str]:
-    """The MOQD score of each run on a task."""
-    yield line(("algorithm", f"MOQD score on {task}, seed by seed"))
-    yield line([":--", ":--"])
+    """The MOQD score of each run on a task, and what it is made of: how many cells, and the score of one."""
+    yield line(("algorithm", "MOQD score, seed by seed", "occupied cells", "MOQD score for each"))
+    yield line([":--", ":--", ":--", ":--"])
     for algorithm in stored_study(RESULTS / study).algorithms:
-        yield line((display_name(algorithm), "; ".join(short(value) for value in _scores(task, algorithm, study))))
+        cells = [len(np.unique(one.cell)) for one in finals(study, task, algorithm)]
+        if cells:
+            found = _scores(task, algorithm, study)
+            each = [score / number for score, number in zip(found, cells, strict=True)]
+            columns = (f"{value:,.0f}" for value in found), map(str, cells), (f"{value:.0f}" for value in each)
+            yield line((display_name(algorithm), *("; ".join(column) for column in columns)))
 
 
 def other_measures() -> Iterator[str]:
@@ -295,8 +300,8 @@ TABLES = {
     "ablation medians": lambda: medians((SCORE, VOLUME, SUM), ABLATIONS),
     "walker medians": lambda: medians((SCORE, VOLUME, SUM, "coverage"), WALKER),
     "walker scores": lambda: scores("walker-2", WALKER),
-    "walker additions": lambda: additions(WALKER),
     "crowding medians": lambda: medians((SCORE, VOLUME, SUM, "coverage", "moqd_sparsity_score"), CROWDING),
+    "crowding scores": lambda: scores("hopper-2", CROWDING),
     "crowding fronts": lambda: cell_fronts(CROWDING),
     "fastest walkers": lambda: fastest("walker-2", WALKER),
     "fastest ants": lambda: fastest("ant-2"),
