@@ -197,6 +197,7 @@ def draw(name: str, points: list[Point], path: Path) -> None:
     for axes, label in ((left, "seconds"), (right, "GB, beside an empty run")):
         axes.set(xscale="log", xlabel=sweep.label, ylabel=label, xticks=values, xticklabels=[f"{v:,}" for v in values])
         axes.minorticks_off()
+        axes.tick_params(axis="x", labelsize=8)
         axes.grid(alpha=0.3)
     left.set_yscale("log")
     right.set_ylim(0, 1.1 * max(gigabytes))
