@@ -1,0 +1,1 @@
+"""Design problems with features, on which algorithms are compared: `python -m benchmarks.design`."""
