@@ -27,7 +27,7 @@ from rich.table import Table as RichTable  # noqa: E402
 import moqd  # noqa: E402
 from benchmarks.timing import Measured  # noqa: E402
 
-TEXT = {"what", "beside", "part", "task"}
+TEXT = {"what", "beside", "part", "task", "method"}
 """Columns of words, not of numbers."""
 
 
@@ -219,11 +219,23 @@ def stepping(folder: Path) -> Iterator[Table]:
     yield Table("stepping", "mo-hopper-v5, 64 policies x 250 steps", ("what", "steps/s", "beside one worker"), rows)
 
 
+def design(folder: Path) -> Iterator[Table]:
+    from benchmarks.design import comparison
+
+    comparison.compare(folder / "design")
+    found = [row for row in comparison.rows(folder / "design", comparison.SEEDS) if row.problem in comparison.SUITE]
+    title = (
+        "design problems, as ratios to pymoo's NSGA-II after so many evaluations: the geometric mean, and the number "
+        "of problems on which the median is higher; all numbers are in design/README.md"
+    )
+    yield Table("design", title, comparison.SUMMARY, comparison.summary(found))
+
+
 PARTS: dict[str, Callable[[Path], Iterator[Table]]] = {
     part.__name__: part
     for part in (
         *(addition, moeas, insertion, rollout, learning, profile, growth),
-        *(memory, runs, studies, explorer, pool, stepping),
+        *(memory, runs, studies, explorer, pool, stepping, design),
     )
 }
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import moqd
-from moqd.tasks.parameters import Bound
+from moqd.tasks.parameters import Bound, Space, space_of
 
 Measured = tuple[Any, Any, Any]
 """Objectives, features and constraints: matrices, one row per solution."""
@@ -33,6 +33,11 @@ class Problem(NamedTuple):
     """Their bounds by name."""
     reference_point: tuple[float, ...]
     constraints: tuple[str, ...] = ()
+
+    @property
+    def space(self) -> Space:
+        """The parameters, as moqd maps the unit cube to them."""
+        return space_of(list(self.bounds.values()), list(self.bounds))
 
     @property
     def is_mixed(self) -> bool:
@@ -179,7 +184,7 @@ def pressure_vessel(x: Any, xp: Any) -> Measured:
     )
     volume = 1e-6 * np.pi * radius**2 * (length + 4 / 3 * radius)
     constraints = stack(xp, 0.0193 * radius / shell - 1, 0.00954 * radius / head - 1, 1 - volume / 1.296)
-    return stack(xp, cost / 1000, -volume), stack(xp, 2 * radius, length / (length + 2 * radius)), constraints
+    return stack(xp, cost / 1000, -volume), stack(xp, 2 * radius, length), constraints
 
 
 def truss_two(x: Any, xp: Any) -> Measured:
@@ -524,7 +529,7 @@ PROBLEMS = {
                 "length": (10.0, 240.0),
             },
             ("cost", "negative volume"),
-            {"diameter": (20.0, 400.0), "length of the cylinder / length": (0.0, 0.9)},
+            {"diameter": (80.0, 400.0), "length of the cylinder": (10.0, 240.0)},
             (350.0, 0.0),
             ("shell too thin", "head too thin", "too small"),
         ),
@@ -624,7 +629,7 @@ PROBLEMS = {
             },
             ("cost", "mass", "negative energy"),
             {"voltage": (250.0, 800.0), "height": (90.0, 300.0)},
-            (25.0, 900.0, 0.0),
+            (15.0, 450.0, -40.0),
             ("voltage", "temperature", "charging time", "area", "bending"),
         ),
     )
