@@ -7,6 +7,7 @@ from pymoo.problems import get_problem
 
 import moqd
 from benchmarks.design.problems import PROBLEMS, Problem, task
+from benchmarks.design.rivals import Method
 
 EACH = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 
@@ -135,3 +136,38 @@ def test_battery_pack_by_hand() -> None:
     warmer = [30 * constraints[1] + 55 - 25 for constraints in (gentle, quick)]
     assert warmer[1] == pytest.approx(4 * warmer[0])  # heat grows as the square of the current
     assert quick[2] < gentle[2]
+
+
+def test_methods_have_options() -> None:
+    assert Method.parse("mome") == ("mome", {})
+    method = Method.parse("mome[variation=sbx:0.5,polynomial:0.5,ga_batch=100,crowding=True]")
+    assert method == ("mome", {"variation": "sbx:0.5,polynomial:0.5", "ga_batch": 100, "crowding": True})
+    assert not Method.parse("nobody").is_known
+    with pytest.raises(moqd.InputError, match="invalid method"):
+        Method.parse("mome[ga_batch=100")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("random", "pymoo-nsga2", "pymoo-sms-emoa"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("pyribs-cma-me", "mome[ga_batch=64]")),
+    ],
+)
+@pytest.mark.parametrize("name", ["welded-beam", "heat-sink"])
+@pytest.mark.filterwarnings("ignore")  # of the peers
+def test_methods_give_all_their_evaluations(name: str, method: str) -> None:
+    if method.startswith("pyribs"):
+        pytest.importorskip("ribs")  # a peer that only the benchmarks need
+    problem = PROBLEMS[name]
+    run = Method.parse(method).on(problem)
+    x, again, other = run(3, 333), run(3, 333), run(4, 333)
+    assert x.shape == (333, len(problem.bounds))
+    np.testing.assert_array_equal(x, again)
+    assert np.mean(x == other) < 0.5
+    assert len(np.unique(x, axis=0)) > 250
+    for column, bound in zip(x.T, problem.bounds.values(), strict=True):
+        if isinstance(bound, tuple):
+            assert np.all((column >= bound[0]) & (column <= bound[1]))
+        else:
+            assert set(column) <= set(range(bound.low, bound.low + bound.number))
