@@ -15,6 +15,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -312,7 +313,8 @@ def _machine() -> str:
     from moqd.devices import num_cores
     from moqd.experiment.run import processor
 
-    peers = ", ".join(f"{name} {version(name)}" for name in ("jax", "brax", "qdax", "pymoo"))
+    there = [name for name in ("jax", "brax", "qdax", "pymoo", "ribs") if find_spec(name)]  # some parts need not all
+    peers = ", ".join(f"{name} {version(name)}" for name in there)
     return f"{num_cores()} cores of {processor()}, Python {platform.python_version()}, {peers}"
 
 

@@ -242,16 +242,15 @@ def listed(numbers: Sequence[int]) -> str:
 
 
 def write_tables(folder: Path, seeds: int) -> None:
-    found = [row for row in rows(folder, seeds) if row.problem in SUITE] + [
-        row for row in rows(folder, seeds) if row.problem not in SUITE
-    ]
+    found = list(rows(folder, seeds))
+    suite = [row for row in found if row.problem in SUITE]
     folder.mkdir(parents=True, exist_ok=True)
     most = max((row.seeds for row in found), default=0)
     sections = [
         HEAD.format(seeds=most, budgets=listed(BUDGETS)),
         "## All problems\n\nRatios to pymoo's NSGA-II: the geometric mean over the problems on which neither is 0,\n"
         "and in brackets the number of problems on which the median is higher.\n",
-        markdown(SUMMARY, summary(found), 1),
+        markdown(SUMMARY, summary(suite), 1),
         "\n## Medians\n\nThe best of each problem is bold. Seconds are those of a run of "
         f"{max(BUDGETS):,} evaluations, the first with compiling.\n",
         medians(found),
@@ -266,8 +265,8 @@ HEAD = """# Design problems
 
 Made by `python -m benchmarks.design`. Every method makes the same number of evaluations, and all of them are measured
 in the same way: by the hypervolume of the feasible solutions so far, and by the MOQD score of one archive (128 cells,
-fronts of 50) to which they are all added. Medians over {seeds} seeds after {budgets} evaluations; more is better. The
-JSON files hold every seed.
+fronts of 50) to which they are all added. Medians over {seeds} seeds after {budgets} evaluations;
+more is better. The JSON files hold every seed.
 
 pymoo's algorithms use its default operators, for mixed variables its own operators for those, and a population of 100.
 CMA-ME is that of pyribs, on the equally weighted sum of objectives, with integers and choices relaxed to reals.

@@ -188,9 +188,10 @@ def extent(problem: Problem) -> np.ndarray:
 def pyribs_cma_me(problem: Problem, sigma: float = 0.2, emitters: int = 5, batch: int = 36) -> Run:
     """CMA-ME (Fontaine et al., 2020) on the equally weighted sum of objectives, over the same cells.
 
-    Whole numbers and choices are relaxed, and solutions beyond the bounds are brought back to them: pyribs would
-    sample until all parameters are within, which may take for ever. An infeasible solution is worse than all feasible
-    ones, by its violation.
+    Whole numbers and choices are relaxed, and solutions beyond the bounds are evaluated on them: given bounds, pyribs
+    samples until all parameters are within, which may take for ever. (An archive of solutions that are brought back to
+    the bounds gives it more on wfg4 and battery-pack, but less on ZDT and DTLZ7.) An infeasible solution is worse than
+    all feasible ones, by its violation.
     """
     from ribs.archives import CVTArchive
     from ribs.emitters import EvolutionStrategyEmitter
