@@ -22,8 +22,36 @@ def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Conf
     return replace(config, **values)  # type: ignore[type-var]
 
 
+def recorded(config: Any) -> dict[str, Any]:
+    """The options as files hold them, by which runs are known.
+
+    An option that was added later says in its metadata which value leaves results as they were `before`. With that
+    value it is left out, so that runs of earlier versions are found, and are what they were.
+    """
+    return {
+        option.name: value
+        for option in fields(config)
+        if (value := getattr(config, option.name)) != option.metadata.get("before", _NEVER)
+    }
+
+
+def restored(config: Config, values: Mapping[str, Any], owner: str) -> Config:
+    """The config of which `recorded` gave these values."""
+    before = {
+        option.name: option.metadata["before"]
+        for option in fields(config)  # type: ignore[arg-type]
+        if "before" in option.metadata
+    }
+    return overridden(replace(config, **before), values, owner)  # type: ignore[type-var]
+
+
+_NEVER = object()
+
+
 def _as_field(value: Any, default: Any) -> Any:
     """Of the field's own type, so that the same settings are the same however they were written."""
+    if isinstance(default, str) and isinstance(value, Mapping):
+        return ",".join(f"{name}:{share}" for name, share in value.items())
     if isinstance(value, list):
         return tuple(value)
     return float(value) if isinstance(default, float) and isinstance(value, int) else value

@@ -3,6 +3,7 @@
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 Key: TypeAlias = PRNGKeyArray
@@ -11,6 +12,19 @@ Genotype: TypeAlias = Any
 Fitness: TypeAlias = Float[Array, "batch objectives"]
 Feature: TypeAlias = Float[Array, "batch features"]
 Preference: TypeAlias = Float[Array, "batch objectives"]
+
+
+class Genes(NamedTuple):
+    """What the genes of a plain vector of parameters stand for; all of them are in [0, 1]."""
+
+    num_values: Int[np.ndarray, "genes"]
+    """Into how many equal parts the unit interval is divided; 0 for a real number."""
+    is_ordered: Bool[np.ndarray, "genes"]
+    """True for reals and whole numbers; False for choices, between which there is no distance."""
+
+    @property
+    def is_discrete(self) -> Bool[np.ndarray, "genes"]:
+        return self.num_values > 0
 
 
 class Source(IntEnum):

@@ -1,7 +1,8 @@
 """Algorithms by name. A variant is a value of a config field, never a copy of code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from moqd.algorithms.algorithm import Algorithm
@@ -14,10 +15,10 @@ from moqd.algorithms.pga_me import PgaMeConfig, pga_me
 from moqd.algorithms.population import PopulationConfig
 from moqd.algorithms.spea2 import spea2
 from moqd.errors import InputError, unknown_name
-from moqd.options import overridden
+from moqd.options import overridden, restored
 from moqd.tasks.task import Task
 
-__all__ = ["ALGORITHMS", "Algorithm", "make_algorithm", "with_passive_archive"]
+__all__ = ["ALGORITHMS", "Algorithm", "make_algorithm", "restore_algorithm", "with_passive_archive"]
 
 
 class Entry(NamedTuple):
@@ -28,6 +29,12 @@ class Entry(NamedTuple):
     passive: bool
     """Whether it has no archive of its own and gets a passive one."""
     summary: str
+    for_vectors: Mapping[str, Any] = MappingProxyType({})
+    """Where the defaults differ for tasks of plain parameters, whose solutions are vectors within bounds."""
+
+    def config_for(self, task: Task) -> Any:
+        """The default config for a task: the paper's for policies, what suits functions for plain parameters."""
+        return self.config if task.genes is None else replace(self.config, **self.for_vectors)
 
 
 MOME_P2C = MomeP2CConfig()
@@ -40,16 +47,28 @@ ABLATIONS = {
     "no-crowding": (replace(MOME_P2C, crowding=False), "selection and addition without crowding"),
 }
 
+MOME_VECTORS = {
+    "ga_batch": 50,
+    "variation": "sbx:0.5,iso-line:0.3,de:0.2",
+    "iso_sigma": 0.05,
+    "line_sigma": 0.5,
+    "crowding": True,
+    "guided": True,
+}
+POPULATION_VECTORS = {"population": 100, "variation": "sbx"}
+SMALL_VECTORS = POPULATION_VECTORS | {"population": 50}
+"""What suits plain parameters, by `python -m benchmarks design`."""
+
 ALGORITHMS: dict[str, Entry] = {
     "mome-p2c": Entry(mome_p2c, MOME_P2C, False, "policy gradients and an actor conditioned on preferences"),
     "mome-pgx": Entry(mome_pgx, MomePgxConfig(), False, "policy gradients of each objective"),
-    "mome": Entry(mome, MomeConfig(), False, "MAP-Elites with a front in every cell"),
+    "mome": Entry(mome, MomeConfig(), False, "MAP-Elites with a front in every cell", MOME_VECTORS),
     "pga-me": Entry(pga_me, PgaMeConfig(), True, "policy gradients of the sum of objectives, with a passive archive"),
     "pga-me-128": Entry(pga_me, PgaMeConfig(elite_cells=128), True, "pga-me with as many elites as there are cells"),
-    "nsga2": Entry(nsga2, NSGA2, True, "non-dominated sorting and crowding, with a passive archive"),
-    "nsga2-small": Entry(nsga2, replace(NSGA2, population=256), True, "nsga2 with a small population"),
-    "spea2": Entry(spea2, SPEA2, True, "strength, density and truncation, with a passive archive"),
-    "spea2-small": Entry(spea2, replace(SPEA2, population=256), True, "spea2 with a small population"),
+    "nsga2": Entry(nsga2, NSGA2, True, "non-dominated sorting and crowding, with a passive archive", POPULATION_VECTORS),
+    "nsga2-small": Entry(nsga2, replace(NSGA2, population=256), True, "nsga2 with a small population", SMALL_VECTORS),
+    "spea2": Entry(spea2, SPEA2, True, "strength, density and truncation, with a passive archive", POPULATION_VECTORS),
+    "spea2-small": Entry(spea2, replace(SPEA2, population=256), True, "spea2 with a small population", SMALL_VECTORS),
     **{
         f"mome-p2c-{name}": Entry(mome_p2c, config, False, f"mome-p2c: {what}")
         for name, (config, what) in ABLATIONS.items()
@@ -59,12 +78,27 @@ ALGORITHMS: dict[str, Entry] = {
 
 def make_algorithm(name: str, task: Task, **overrides: Any) -> Algorithm:
     """An algorithm by its name, for a task; `overrides` are fields of its config, such as `num_cells`."""
-    if name not in ALGORITHMS:
-        raise unknown_name("algorithm", name, ALGORITHMS)
     if not isinstance(task, Task):
         raise InputError(f"task is {task!r}; give a task, such as make_task('arm-2').")
+    config = overridden(_entry(name).config_for(task), overrides, f"algorithm {name!r}")
+    return _build(name, config, task)
+
+
+def restore_algorithm(record: Mapping[str, Any], task: Task) -> Algorithm:
+    """The algorithm that a file describes by its name and options, as `moqd.options.recorded` gave them."""
+    values = dict(record)
+    name = values.pop("name", None)
+    return _build(name, restored(_entry(name).config, values, f"algorithm {name!r}"), task)
+
+
+def _entry(name: Any) -> Entry:
+    if name not in ALGORITHMS:
+        raise unknown_name("algorithm", name, ALGORITHMS)
+    return ALGORITHMS[name]
+
+
+def _build(name: str, config: Any, task: Task) -> Algorithm:
     entry = ALGORITHMS[name]
-    config = overridden(entry.config, overrides, f"algorithm {name!r}")
     algorithm = entry.build(name, config, task)
     if not entry.passive:
         return algorithm

@@ -14,8 +14,16 @@ from moqd.archive import Archive, Parents, add, empty_archive
 from moqd.rl.td3 import Agent, Losses
 from moqd.tasks.task import Task
 from moqd.tessellation import cvt_centroids
-from moqd.types import Evaluation, Genotype, Info, Key, Offspring, Preference, Source
-from moqd.variation.iso_line import iso_line
+from moqd.types import Evaluation, Genes, Genotype, Info, Key, Offspring, Preference, Source
+from moqd.variation.mixture import (
+    Credit,
+    Mixture,
+    VariationConfig,
+    credited,
+    initial_credit,
+    mixture_of,
+    vary,
+)
 
 
 class State(Protocol):
@@ -112,17 +120,37 @@ def select_or_random(
     return jax.lax.cond(any_valid, select, fresh, key)
 
 
-def vary_by_line(key: Key, task: Task, parents: Parents, *, iso_sigma: float, line_sigma: float) -> Offspring:
-    """Iso+LineDD of the first half of the parents towards the second; a child has its first parent's preference."""
-    batch = parents.preference.shape[0] // 2
-    first = jax.tree.map(lambda leaf: leaf[:batch], parents)
-    second = jax.tree.map(lambda leaf: leaf[batch:], parents)
-    child = iso_line(
-        key,
-        first.genotype,
-        second.genotype,
-        iso_sigma=iso_sigma,
-        line_sigma=line_sigma,
-        bounds=task.genotype_bounds,
-    )
-    return offspring_of(Source.GA, child, first.preference)
+class Chance(NamedTuple):
+    """Variation by chance, as the config's `variation` says: what a config and a task make of it."""
+
+    mixture: Mixture
+    genes: Genes | None
+    config: VariationConfig
+
+    @property
+    def num_parents(self) -> int:
+        """That must be selected for each offspring."""
+        return self.mixture.num_parents
+
+    def initial_credit(self) -> Credit | None:
+        return initial_credit(self.mixture)
+
+    def vary(self, key: Key, parents: Parents, credit: Credit | None = None) -> Offspring:
+        """An offspring for each of the first parents, which has the preference of that one.
+
+        The parents are `num_parents` blocks of a batch: the first ones, the second ones, and so on.
+        """
+        batch = parents.preference.shape[0] // self.num_parents
+        blocks = [
+            jax.tree.map(lambda leaf, i=i: leaf[i * batch : (i + 1) * batch], parents) for i in range(self.num_parents)
+        ]
+        child = vary(key, self.mixture, credit, [block.genotype for block in blocks], self.genes, self.config)
+        return offspring_of(Source.GA, child, blocks[0].preference)
+
+    def credited(self, credit: Credit | None, added: Bool[Array, "batch"], offspring: Offspring) -> Credit | None:
+        """After a batch of such offspring; random ones, which stand in for some of them, count for nobody."""
+        return credited(self.mixture, credit, added, offspring.source == Source.GA)
+
+
+def chance(config: VariationConfig, task: Task) -> Chance:
+    return Chance(mixture_of(config.variation, bounded=task.genes is not None), task.genes, config)

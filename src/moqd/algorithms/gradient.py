@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from moqd.algorithms.algorithm import add_by_crowding, select_or_random, vary_by_line
+from moqd.algorithms.algorithm import add_by_crowding, chance, select_or_random
 from moqd.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
 from moqd.errors import InputError
 from moqd.networks import MLP, Policy, apply_policy, fold_standardisation
@@ -21,10 +21,11 @@ from moqd.rl.reward_stats import RunningStats, no_stats, standardise, update
 from moqd.rl.td3 import Agent, Losses, TD3Config
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Key, Offspring
+from moqd.variation.mixture import Credit, VariationConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientConfig(TD3Config):
+class GradientConfig(TD3Config, VariationConfig):
     """Hyper-parameters that the algorithms with policy gradients share.
 
     Their defaults are the paper's, but for `center_rewards` and `standardise_obs`: see docs/deviations.md.
@@ -50,10 +51,6 @@ class GradientConfig(TD3Config):
     """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
     front_length: int = 50
     """Most solutions in the front of one cell."""
-    iso_sigma: float = 0.005
-    """Iso+LineDD: scale of the isotropic noise."""
-    line_sigma: float = 0.05
-    """Iso+LineDD: scale of the step along the line to another parent."""
 
 
 class Experience(NamedTuple):
@@ -137,8 +134,11 @@ class Parts(NamedTuple):
     """The compiled parts of `ask`, and addition."""
 
     select: Callable[[Key, Archive, int], Parents]
-    vary: Callable[[Key, Parents], Offspring]
-    """Iso+LineDD of the first half of the parents towards the second."""
+    vary: Callable[[Key, Key, Archive, Credit | None], list[Offspring]]
+    """Selection and variation by chance: `ga_batch` offspring, none if that is 0."""
+    credited: Callable[[Credit | None, Offspring, jax.Array], Credit | None]
+    """What the operators of that variation did in a batch, of which the whole is given and who of it was added."""
+    initial_credit: Callable[[], Credit | None]
     recall_obs: Callable[[Key, Buffer], jax.Array]
     """The minibatches of one policy-gradient variation."""
     add: Callable[[Key, Archive, Offspring, Evaluation], tuple[Archive, jax.Array]]
@@ -153,15 +153,25 @@ def parts(config: GradientConfig, task: Task) -> Parts:
             key, task, num_parents, jnp.any(archive.valid), lambda key: select_members(key, archive, num_parents)
         )
 
-    @jax.jit
-    def vary(key: Key, parents: Parents) -> Offspring:
-        return vary_by_line(key, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma)
+    by_chance = chance(config, task)
+    vary_selected = jax.jit(by_chance.vary)
+
+    def vary(key_select: Key, key_vary: Key, archive: Archive, credit: Credit | None) -> list[Offspring]:
+        if config.ga_batch == 0:
+            return []
+        parents = select(key_select, archive, by_chance.num_parents * config.ga_batch)
+        return [vary_selected(key_vary, parents, credit)]
+
+    def credited(credit: Credit | None, offspring: Offspring, added: jax.Array) -> Credit | None:
+        varied = slice(config.pg_batch, config.pg_batch + config.ga_batch)
+        return by_chance.credited(credit, added[varied], jax.tree.map(lambda leaf: leaf[varied], offspring))
 
     @jax.jit
     def recall_obs(key: Key, buffer: Buffer) -> jax.Array:
         return sample_obs(key, buffer, (config.pg_steps, config.minibatch))
 
-    return Parts(select, vary, recall_obs, add_by_crowding if config.crowding else add_uniform)
+    add = add_by_crowding if config.crowding else add_uniform
+    return Parts(select, vary, credited, by_chance.initial_credit, recall_obs, add)
 
 
 @jax.jit

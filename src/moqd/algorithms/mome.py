@@ -9,57 +9,81 @@
 Deviations: a batch is added as a set (the authors insert one by one, so that order matters).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from moqd.algorithms.algorithm import Algorithm, archive_for, random_offspring, select_or_random, vary_by_line
-from moqd.archive import Archive, add_uniform, select_uniform
+from moqd.algorithms.algorithm import (
+    Algorithm,
+    add_by_crowding,
+    archive_for,
+    chance,
+    random_offspring,
+    select_or_random,
+)
+from moqd.algorithms.guide import Guide, initial_guide, renew_guide, select_guided
+from moqd.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Info, Key, Offspring
+from moqd.variation.mixture import Credit, VariationConfig
 
 
 @dataclass(frozen=True)
-class MomeConfig:
-    """Hyper-parameters of MOME, with the paper's values."""
+class MomeConfig(VariationConfig):
+    """Hyper-parameters of MOME, with the paper's values for policies."""
 
     ga_batch: int = 256
-    """Iso+LineDD offspring per iteration."""
+    """Offspring per iteration."""
     num_cells: int = 128
     """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
     front_length: int = 50
     """Most solutions in the front of one cell."""
-    iso_sigma: float = 0.005
-    """Iso+LineDD: scale of the isotropic noise."""
-    line_sigma: float = 0.05
-    """Iso+LineDD: scale of the step along the line to another parent."""
+    crowding: bool = field(default=False, metadata={"before": False})
+    """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
+    guided: bool = field(default=False, metadata={"before": False})
+    """Whether a small population, kept as in NSGA-II, leads the way to the best front and to feasible solutions."""
 
 
 class MomeState(NamedTuple):
     archive: Archive
+    credit: Credit | None = None
+    """Of the operators, where their shares adapt."""
+    guide: Guide | None = None
 
 
 def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
+    batch, by_chance = config.ga_batch, chance(config, task)
+    num_parents = by_chance.num_parents
+    select = select_crowding if config.crowding else select_uniform
+    add = add_by_crowding if config.crowding else add_uniform
+
     def init(key: Key) -> tuple[MomeState, Offspring]:
-        offspring = random_offspring(key, task, config.ga_batch)
+        offspring = random_offspring(key, task, batch)
         archive = archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length)
-        return MomeState(archive), offspring
+        guide = None
+        if config.guided:
+            guide = initial_guide(offspring, archive.valid.shape[0], constrained=bool(task.constraint_names))
+        return MomeState(archive, by_chance.initial_credit(), guide), offspring
 
     def ask(key: Key, state: MomeState) -> Offspring:
-        key_select, key_line = jax.random.split(key)
-        parents = select_or_random(
-            key_select,
-            task,
-            2 * config.ga_batch,
-            jnp.any(state.archive.valid),
-            lambda key: select_uniform(key, state.archive, 2 * config.ga_batch),
-        )
-        return vary_by_line(key_line, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma)
+        key_select, key_vary = jax.random.split(key)
+        archive, guide = state.archive, state.guide
+        known = jnp.any(archive.valid if guide is None else guide.population.valid)
+
+        def select_parents(key: Key) -> Parents:
+            if guide is None:
+                return select(key, archive, num_parents * batch)
+            return select_guided(key, archive, guide, task, batch, num_parents, select)
+
+        parents = select_or_random(key_select, task, num_parents * batch, known, select_parents)
+        return by_chance.vary(key_vary, parents, state.credit)
 
     def tell(key: Key, state: MomeState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeState, Info]:
-        archive, added = add_uniform(key, state.archive, offspring, evaluation)
-        return MomeState(archive), Info(added, offspring.source, {})
+        archive, added = add(key, state.archive, offspring, evaluation)
+        credit = by_chance.credited(state.credit, added, offspring)
+        guide = None if state.guide is None else renew_guide(state.guide, archive, task, offspring, evaluation)
+        return MomeState(archive, credit, guide), Info(added, offspring.source, {})
 
-    return Algorithm(name, config, False, init, ask, tell, add=add_uniform)
+    return Algorithm(name, config, False, init, ask, tell, add=add)

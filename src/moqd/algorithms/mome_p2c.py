@@ -41,6 +41,7 @@ from moqd.rl.td3 import Agent, Losses, init_agent, train
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Info, Key, Offspring, Preference, Source
 from moqd.variation.actor_injection import inject
+from moqd.variation.mixture import Credit
 from moqd.variation.policy_gradient import improve
 
 PgPreferences = Literal["uniform", "one-hot", "parent"]
@@ -60,11 +61,13 @@ class MomeP2CState(NamedTuple):
     archive: Archive
     agent: Agent
     experience: Experience
+    credit: Credit | None = None
+    """Of the operators of Iso+LineDD's place, where their shares adapt."""
 
 
 def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
     policy, num_objectives = policy_of(name, task, config), task.num_objectives
-    select, vary, recall_obs, add = parts(config, task)
+    select, vary, credited, initial_credit, recall_obs, add = parts(config, task)
     batch = config.pg_batch + config.ga_batch + config.actor_batch
     _check(config, batch, num_objectives)
 
@@ -87,6 +90,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agent=init_agent(init_key(key, Draw.AGENT), policy, num_objectives, config, conditioned=True),
             experience=no_experience(policy, num_objectives, config),
+            credit=initial_credit(),
         ), offspring
 
     def vary_by_gradient(keys: Iterable[Key], state: MomeP2CState) -> list[Offspring]:
@@ -103,8 +107,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
     def ask(key: Key, state: MomeP2CState) -> Offspring:
         *keys_pg, key_ga, key_line, key_actor = jax.random.split(key, 6)
         offspring = vary_by_gradient(keys_pg, state)  # Preference-conditioned policy-gradient variation
-        if config.ga_batch:  # Iso+LineDD variation
-            offspring.append(vary(key_line, select(key_ga, state.archive, 2 * config.ga_batch)))
+        offspring += vary(key_ga, key_line, state.archive, state.credit)  # Iso+LineDD variation
         if config.actor_batch:  # Actor injection
             offspring.append(inject_actor(key_actor, state.agent.actor))
         return together(*offspring)
@@ -119,7 +122,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         experience = remember(state.experience, evaluation, config)
         agent, losses = learn(keys_learn, state.agent, experience)
         archive, added = add(key_add, state.archive, offspring, evaluation)
-        state = MomeP2CState(archive, agent, experience)
+        state = MomeP2CState(archive, agent, experience, credited(state.credit, offspring, added))
         return state, Info(added, offspring.source, learning_metrics(losses, experience))
 
     learning = Learning(

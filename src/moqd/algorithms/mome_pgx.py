@@ -40,6 +40,7 @@ from moqd.rl.buffer import Steps
 from moqd.rl.td3 import Agent, Losses, init_agent, train
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Info, Key, Offspring, Source
+from moqd.variation.mixture import Credit
 from moqd.variation.policy_gradient import improve
 
 
@@ -56,11 +57,13 @@ class MomePgxState(NamedTuple):
     agents: Agent
     """One for each objective, stacked: all leaves have the objectives as their first axis."""
     experience: Experience
+    credit: Credit | None = None
+    """Of the operators of Iso+LineDD's place, where their shares adapt."""
 
 
 def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
     policy, num_objectives = policy_of(name, task, config), task.num_objectives
-    select, vary, recall_obs, add = parts(config, task)
+    select, vary, credited, initial_credit, recall_obs, add = parts(config, task)
     batch = config.pg_batch + config.ga_batch
     if config.pg_batch < num_objectives:
         raise InputError(
@@ -76,6 +79,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agents=jax.vmap(lambda key: init_agent(key, policy, 1, config, conditioned=False))(keys),
             experience=no_experience(policy, num_objectives, config),
+            credit=initial_credit(),
         ), offspring
 
     def vary_for(objective: int, key: Key, state: MomePgxState) -> list[Offspring]:
@@ -107,8 +111,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
     def ask(key: Key, state: MomePgxState) -> Offspring:
         key_pg, key_ga, key_line = jax.random.split(key, 3)
         offspring = vary_by_gradient(key_pg, state)
-        if config.ga_batch:
-            offspring.append(vary(key_line, select(key_ga, state.archive, 2 * config.ga_batch)))
+        offspring += vary(key_ga, key_line, state.archive, state.credit)
         return together(*offspring)
 
     def learn_one(key: Key, agent: Agent, experience: Experience, objective: Array) -> tuple[Agent, Losses]:
@@ -127,9 +130,8 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         agents, losses = learn(key_train, state.agents, experience)
         archive, added = add(key_add, state.archive, offspring, evaluation)
         mean = jax.tree.map(jnp.mean, losses)
-        return MomePgxState(archive, agents, experience), Info(
-            added, offspring.source, learning_metrics(mean, experience)
-        )
+        state = MomePgxState(archive, agents, experience, credited(state.credit, offspring, added))
+        return state, Info(added, offspring.source, learning_metrics(mean, experience))
 
     learning = Learning(
         vary=lambda key, state: vary_by_gradient(jax.random.split(key, 3)[0], state),

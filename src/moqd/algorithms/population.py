@@ -8,23 +8,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from moqd.algorithms.algorithm import Algorithm, random_offspring, select_or_random, vary_by_line
+from moqd.algorithms.algorithm import Algorithm, chance, random_offspring, select_or_random
 from moqd.archive import Parents
 from moqd.pareto import sort_key
 from moqd.tasks.task import Task
 from moqd.types import Evaluation, Genotype, Info, Key, Offspring
+from moqd.variation.mixture import Credit, VariationConfig
 
 
 @dataclass(frozen=True)
-class PopulationConfig:
+class PopulationConfig(VariationConfig):
     """Hyper-parameters of NSGA-II and SPEA2, with the paper's values."""
 
     population: int = 1600
     """Solutions that survive a generation, and offspring per generation."""
-    iso_sigma: float = 0.005
-    """Iso+LineDD: scale of the isotropic noise."""
-    line_sigma: float = 0.05
-    """Iso+LineDD: scale of the step along the line to another parent."""
     num_cells: int = 128
     """Cells of the passive archive, from which metrics are computed."""
     front_length: int = 50
@@ -57,50 +54,76 @@ Rank = Callable[[Float[Array, "both objectives"], Bool[Array, "both"], int], Ran
 """(fitness, feasible, number) of old and new -> their order if `number` of them survive."""
 
 
+class PopulationState(NamedTuple):
+    population: Population
+    credit: Credit | None = None
+
+
 def population_algorithm(name: str, config: PopulationConfig, task: Task, rank: Rank) -> Algorithm:
-    """Tournament selection and Iso+LineDD, then the best of parents and offspring survive."""
-    size = config.population
+    """Tournament selection and variation, then the best of parents and offspring survive."""
+    size, by_chance = config.population, chance(config, task)
 
-    def init(key: Key) -> tuple[Population, Offspring]:
+    def init(key: Key) -> tuple[PopulationState, Offspring]:
         offspring = random_offspring(key, task, size)
-        valid, violation = _nobody(size)
-        merit = jax.eval_shape(
-            lambda: survive(rank, jnp.zeros((2 * size, task.num_objectives)), *_nobody(2 * size), size)[1]
-        )
-        nobody = Population(
-            genotype=jax.tree.map(jnp.zeros_like, offspring.genotype),
-            preference=jnp.zeros_like(offspring.preference),
-            fitness=jnp.zeros((size, task.num_objectives)),
-            valid=valid,
-            violation=violation,
-            merit=jnp.zeros(merit.shape, merit.dtype),
-        )
-        return nobody, offspring
+        return PopulationState(empty_population(offspring, size, rank), by_chance.initial_credit()), offspring
 
-    def ask(key: Key, state: Population) -> Offspring:
-        key_select, key_line = jax.random.split(key)
+    def ask(key: Key, state: PopulationState) -> Offspring:
+        key_select, key_vary = jax.random.split(key)
+        number = by_chance.num_parents * size
         parents = select_or_random(
-            key_select, task, 2 * size, jnp.any(state.valid), lambda key: tournament(key, state, 2 * size)
+            key_select,
+            task,
+            number,
+            jnp.any(state.population.valid),
+            lambda key: tournament(key, state.population, number),
         )
-        return vary_by_line(key_line, task, parents, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma)
+        return by_chance.vary(key_vary, parents, state.credit)
 
-    def tell(key: Key, state: Population, offspring: Offspring, evaluation: Evaluation) -> tuple[Population, Info]:
-        violation = evaluation.violation
-        new = Population(
-            genotype=offspring.genotype,
-            preference=offspring.preference,
-            fitness=evaluation.fitness,
-            valid=evaluation.valid,
-            violation=jnp.zeros(size) if violation is None else violation,
-            merit=state.merit,
-        )
-        both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state, new)
-        survivor, merit = survive(rank, both.fitness, both.valid, both.violation, size)
-        chosen = jax.tree.map(lambda leaf: leaf[survivor], both)._replace(merit=merit)
-        added = jnp.zeros(2 * size, bool).at[survivor].set(chosen.valid)[size:]
-        return chosen, Info(added, offspring.source, {})
+    def tell(
+        key: Key, state: PopulationState, offspring: Offspring, evaluation: Evaluation
+    ) -> tuple[PopulationState, Info]:
+        population, added = renew(state.population, offspring, evaluation, rank)
+        credit = by_chance.credited(state.credit, added, offspring)
+        return PopulationState(population, credit), Info(added, offspring.source, {})
 
     return Algorithm(name, config, False, init, ask, tell)
+
+
+def empty_population(offspring: Offspring, size: int, rank: Rank) -> Population:
+    """A population with no members, for genotypes and preferences shaped like those of the offspring."""
+    num_objectives = offspring.preference.shape[1]
+    valid, violation = _nobody(size)
+    merit = jax.eval_shape(lambda: survive(rank, jnp.zeros((2 * size, num_objectives)), *_nobody(2 * size), size)[1])
+    places = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), offspring)
+    return Population(
+        genotype=places.genotype,
+        preference=places.preference,
+        fitness=jnp.zeros((size, num_objectives)),
+        valid=valid,
+        violation=violation,
+        merit=jnp.zeros(merit.shape, merit.dtype),
+    )
+
+
+def renew(
+    population: Population, offspring: Offspring, evaluation: Evaluation, rank: Rank
+) -> tuple[Population, Bool[Array, "batch"]]:
+    """The best of old and new, as many as there were places, and which of the new are among them."""
+    size, batch = population.valid.shape[0], offspring.source.shape[0]
+    violation = evaluation.violation
+    new = Population(
+        genotype=offspring.genotype,
+        preference=offspring.preference,
+        fitness=evaluation.fitness,
+        valid=evaluation.valid,
+        violation=jnp.zeros(batch) if violation is None else violation,
+        merit=jnp.zeros((batch, population.merit.shape[1]), population.merit.dtype),
+    )
+    both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), population, new)
+    survivor, merit = survive(rank, both.fitness, both.valid, both.violation, size)
+    chosen = jax.tree.map(lambda leaf: leaf[survivor], both)._replace(merit=merit)
+    added = jnp.zeros(size + batch, bool).at[survivor].set(chosen.valid)[size:]
+    return chosen, added
 
 
 def _nobody(size: int) -> tuple[Bool[Array, "size"], Float[Array, "size"]]:

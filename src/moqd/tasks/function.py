@@ -16,7 +16,7 @@ from moqd.options import is_count
 from moqd.tasks.parameters import Bound, Space, space_of
 from moqd.tasks.pool import Call, Failure, Pool, Result, check_pool, make_pool
 from moqd.tasks.task import Rendering, Task, averaged, validated
-from moqd.types import Evaluation, Genotype, Key
+from moqd.types import Evaluation, Genes, Genotype, Key
 
 Evaluator = Literal["here", "processes", "ray"]
 
@@ -162,8 +162,8 @@ class FunctionTask(Task):
         return self.function is not None and (self.noisy or self.resamples is not None)
 
     @property
-    def genotype_bounds(self) -> tuple[float, float] | None:
-        return None if self.space is None else (0.0, 1.0)
+    def genes(self) -> Genes | None:
+        return None if self.space is None else self.space.genes
 
     def init_genotype(self, key: Key, num_genotypes: int) -> Genotype:
         """Uniform in the unit cube, in which genotypes live so that variation means the same in every unit."""

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from moqd.errors import InputError
 from moqd.tasks.task import check_pair
+from moqd.types import Genes
 
 MOST_VALUES = 2**23
 """Of a whole number: more of them a gene, which is a float of 32 bits, does not tell apart."""
@@ -74,6 +75,14 @@ class Space(NamedTuple):
     bounds: tuple[Bound, ...]
     by_name: bool
     """Whether a function takes them as arguments of these names, and not as one vector."""
+
+    @property
+    def genes(self) -> Genes:
+        """What variation needs to know of them."""
+        return Genes(
+            num_values=np.array([bound.number if _is_discrete(bound) else 0 for bound in self.bounds]),
+            is_ordered=np.array([not isinstance(bound, Categorical) for bound in self.bounds]),
+        )
 
     def vector(
         self, genotype: Float[Array | np.ndarray, "*batch parameters"]

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from moqd.errors import InputError, unknown_name
 from moqd.networks import Policy
-from moqd.types import Evaluation, Genotype, Key, Transition
+from moqd.types import Evaluation, Genes, Genotype, Key, Transition
 
 
 class Replay(NamedTuple):
@@ -67,6 +67,8 @@ class Task(ABC):
     """Where hypervolume is measured from, in the user's units; None: fixed from the first batch of a run."""
     units: Mapping[str, str] = field(default_factory=dict)
     """The unit of an objective or feature by its name, for tables and figures: {"weight": "kg"}."""
+    constraint_names: Sequence[str] = ()
+    """Constraints, of which `evaluate` gives the violation; a solution is feasible if that is 0."""
     traceable: bool = True
     """Whether `evaluate` can be compiled by JAX; if not, it runs on the host."""
     options: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -76,9 +78,14 @@ class Task(ABC):
     """Whether `evaluate` spreads its batch over the local devices."""
 
     @property
+    def genes(self) -> Genes | None:
+        """What genotypes are made of where they are plain vectors in the unit cube; None for unbounded pytrees."""
+        return None
+
+    @property
     def genotype_bounds(self) -> tuple[float, float] | None:
         """The interval in which variation keeps every gene; None: unbounded."""
-        return None
+        return None if self.genes is None else (0.0, 1.0)
 
     @property
     def fused(self) -> bool:
