@@ -22,6 +22,8 @@ say(lambda: moqd.FunctionTask(print, feature_names=["f"], feature_bounds=None, *
 say(lambda: moqd.FunctionTask(print, reference_point="ab", **names))
 say(lambda: moqd.FunctionTask(3, **names))
 say(lambda: moqd.FunctionTask(print, **(names | {"bounds": [("a", "b")]})))
+say(lambda: moqd.Real("a", 1))
+say(lambda: moqd.Real(1, 2, log="yes"))
 say(lambda: moqd.run(task, algorithm, iterations=1))
 say(lambda: moqd.make_algorithm("mome", "arm-2"))
 say(lambda: moqd.run(algorithm, task, iterations="many"))
@@ -43,6 +45,8 @@ def test_wrong_types_get_one_sentence():
         "reference_point is ab; give 2 finite numbers, one for each of a, b.",
         "function is 3; give a function of a vector of parameters.",
         "bounds[0] is ('a', 'b'); give (lowest, highest), finite, with lowest < highest.",
+        "Real('a', 1): give two finite numbers, the lower one first.",
+        "log is 'yes'; give True or False.",
         "run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).",
         "task is 'arm-2'; give a task, such as make_task('arm-2').",
         "iterations is 'many'; give a whole number of at least 0.",
