@@ -35,7 +35,7 @@ class HalfRandomConfig:
     """Share of the offspring that are random; the others are mutated."""
     sigma: float = 0.05
     """Scale of the Gaussian noise."""
-    num_cells: int = 128
+    num_cells: int | tuple[int, ...] = 128
     """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
     front_length: int = 50
     """Most solutions in the front of one cell."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from moqd.algorithms.algorithm import Algorithm
+from moqd.algorithms.algorithm import Algorithm, check_cells
 from moqd.algorithms.mome import MomeConfig, mome
 from moqd.algorithms.mome_p2c import MomeP2CConfig, mome_p2c
 from moqd.algorithms.mome_pgx import MomePgxConfig, mome_pgx
@@ -65,6 +65,7 @@ def make_algorithm(name: str, task: Task, **overrides: Any) -> Algorithm:
         raise InputError(f"task is {task!r}; give a task, such as make_task('arm-2').")
     entry = ALGORITHMS[name]
     config = overridden(entry.config, overrides, f"algorithm {name!r}")
+    check_cells(config.num_cells, task)
     algorithm = entry.build(name, config, task)
     if not entry.passive:
         return algorithm

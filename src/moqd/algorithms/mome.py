@@ -27,7 +27,7 @@ class MomeConfig:
 
     ga_batch: int = 256
     """Iso+LineDD offspring per iteration."""
-    num_cells: int = 128
+    num_cells: int | tuple[int, ...] = 128
     """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
     front_length: int = 50
     """Most solutions in the front of one cell."""

@@ -25,7 +25,7 @@ class PopulationConfig:
     """Iso+LineDD: scale of the isotropic noise."""
     line_sigma: float = 0.05
     """Iso+LineDD: scale of the step along the line to another parent."""
-    num_cells: int = 128
+    num_cells: int | tuple[int, ...] = 128
     """Cells of the passive archive, from which metrics are computed."""
     front_length: int = 50
     """Most solutions in the front of one cell of the passive archive."""
