@@ -36,7 +36,8 @@ class HalfRandomConfig:
     sigma: float = 0.05
     """Scale of the Gaussian noise."""
     num_cells: int | tuple[int, ...] = 128
-    """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
+    """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
+    number per feature."""
     front_length: int = 50
     """Most solutions in the front of one cell."""
 

@@ -34,6 +34,8 @@ hopper = moqd.make_task("hopper-2")
 say(lambda: moqd.make_algorithm("mome-p2c", hopper, pg_preferences="onehot"))
 say(lambda: moqd.make_algorithm("mome-p2c", hopper, critic_hidden_sizes=256))
 say(lambda: moqd.use_devices("two"))
+say(lambda: moqd.make_algorithm("mome", task, num_cells="ten"))
+say(lambda: moqd.run("mome", task, num_cells=(10, 10, 10), iterations=1))
 """
 
 
@@ -56,4 +58,7 @@ def test_wrong_types_get_one_sentence():
         "unknown pg_preferences 'onehot'; did you mean 'one-hot'?",
         "critic_hidden_sizes is 256; give a list of whole numbers of at least 1.",
         "count is 'two'; give the number of devices, at least 1, or None for all of them.",
+        "num_cells is 'ten'; give a whole number of at least 1, or a list of them.",
+        "num_cells is (10, 10, 10), a grid over 3 features, but task 'arm-2' has 2 (hand x, hand y); give one number "
+        "for each feature, or a single whole number.",
     ]
