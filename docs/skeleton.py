@@ -35,8 +35,9 @@ class HalfRandomConfig:
     """Share of the offspring that are random; the others are mutated."""
     sigma: float = 0.05
     """Scale of the Gaussian noise."""
-    num_cells: int = 128
-    """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
+    num_cells: int | tuple[int, ...] = 128
+    """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
+    number per feature."""
     front_length: int = 50
     """Most solutions in the front of one cell."""
 

@@ -9,6 +9,7 @@ import moqd
 from moqd.cli import main
 from moqd.tasks import TASKS, Entry
 from moqd.tasks.own import OwnConfig
+from moqd.tessellation import grid_centroids
 
 
 def test_train_writes_a_run_and_a_picture(tmp_path, capsys):
@@ -94,6 +95,8 @@ def test_lists_and_help(capsys):
         (["train", "arm"], "unknown task 'arm'; did you mean 'arm-2'"),
         (["train", "arm-2", "--algorithm", "nsga3"], "unknown algorithm 'nsga3'; did you mean 'nsga2'"),
         (["train", "arm-2", "--num-cells", "0"], "num_cells is 0; give a whole number of at least 1"),
+        (["train", "arm-2", "--num-cells", "4", "x"], "--num-cells has the value 'x'; give a whole number, or several"),
+        (["train", "arm-2", "--num-cells", "4", "5", "6"], "a grid over 3 features, but task 'arm-2' has 2 (hand x,"),
         (["train", "arm-2", "--iterations", "-4"], "iterations is -4; give a whole number"),
         (["train", "arm-2", "--reference-point", "1"], "reference_point is (1.0,); give 2 finite numbers"),
         (["tasks", "all"], "unknown task 'all'"),
@@ -136,6 +139,29 @@ def test_what_the_user_can_mend_is_one_sentence(arguments, message, capsys, tmp_
     assert main(arguments) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_cells_of_a_grid_from_the_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")  # which takes seconds
+    small = ["--ga-batch", "32", "--iterations", "2", "--front-length", "5"]
+    assert main(["train", "arm-2", "--num-cells", "4", "5", *small, "--out", "run"]) == 0
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["algorithm"]["num_cells"] == [4, 5]
+    run = moqd.load_run("run")
+    assert np.array_equal(run.archive.centroid, grid_centroids((4, 5), run.task.feature_bounds))
+    assert run.archive.valid.shape == (20, 5)
+    features = run.solutions().features
+    bins = [np.digitize(column, np.linspace(-1, 1, n + 1)[1:-1]) for column, n in zip(features.T, (4, 5), strict=True)]
+    assert np.array_equal(run.solutions().cell, np.ravel_multi_index(bins, (4, 5)))
+    assert moqd.explore(run).is_file()
+    # Repeated, and with a single number before the task.
+    assert main(["train", "--config", "run", "--out", "again"]) == 0
+    again = moqd.load_run("again")
+    assert np.array_equal(again.archive.fitness, run.archive.fitness)
+    assert main(["train", "--num-cells", "7", "arm-2", *small, "--out", "plain"]) == 0
+    assert moqd.load_run("plain").config["algorithm"]["num_cells"] == 7
+    assert moqd.load_run("plain").archive.valid.shape == (7, 5)
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize("name", ["runs", "records"])

@@ -46,6 +46,8 @@ class General:
 class Config:
     num_cells: int = 128
     """The cells."""
+    grid: int | tuple[int, ...] = 4
+    """The grid."""
     rate: float = 0.5
     """The rate."""
     hidden_sizes: Sequence[int] = (64, 64)
@@ -107,6 +109,14 @@ def train(line, **more):
         ("--reference-point 1 --seed 3 --reference-point=2 arm", {"reference_point": (1.0, 2.0), "seed": 3}, {}),
         ("--reference-point 1 --reference-point None arm", {"reference_point": None}, {}),
         ("arm --num_cells 8 --rate 1e-3", {}, {"num_cells": 8, "rate": 1e-3}),
+        ("arm --grid 128", {}, {"grid": 128}),
+        ("arm --grid 10 10 --seed 1", {"seed": 1}, {"grid": (10, 10)}),
+        ("arm --grid=2 3 4", {}, {"grid": (2, 3, 4)}),
+        ("--grid 128 arm", {}, {"grid": 128}),
+        ("--grid 2 -3 arm --seed 1", {"seed": 1}, {"grid": (2, -3)}),
+        ("--grid 2 arm --", {}, {"grid": 2}),
+        ("--grid 2 3 -- arm", {}, {"grid": (2, 3)}),
+        ("arm --grid 2 3 --grid 7", {}, {"grid": 7}),
         ("arm --hidden-sizes 8 9 --seed 1", {"seed": 1}, {"hidden_sizes": [8, 9]}),
         ("--window 3 4 arm", {}, {"window": (3, 4)}),
         ("arm --bounds 3 4", {}, {"bounds": (3.0, 4.0)}),
@@ -159,9 +169,15 @@ def test_good_input_gives_its_values(line, general, algorithm, capsys):
         ("--reference-point 1 arm --seed 1", "--reference-point has the value 'arm'; give numbers."),
         ("arm --hidden-sizes 8 8.5", "--hidden-sizes has the value '8.5'; give whole numbers."),
         ("arm --window 1 x", "--window has the value 'x'; give 2 whole numbers."),
+        ("arm --grid x", "--grid is 'x'; give a whole number, or several."),
+        ("arm --grid 10x10", "--grid is '10x10'; give a whole number, or several."),
+        ("--grid 10 2.5 arm", "--grid has the value '2.5'; give a whole number, or several."),
+        ("arm --grid 10 x 10", "--grid has the value 'x'; give a whole number, or several."),
+        ("--grid 10 arm x", "unexpected 'x'; moqd train takes only TASK beside its options."),
         # missing values, and another number of them
         ("arm --num-cells", "--num-cells needs a value; give a whole number."),
         ("arm --num_cells --seed 1", "--num-cells needs a value; give a whole number."),
+        ("arm --grid", "--grid needs a value; give a whole number, or several."),
         ("arm --out", "--out needs a value; give a path."),
         ("arm --backend", "--backend needs a value; give 'spring', 'positional' or 'mjx'."),
         ("arm --window", "--window has 0 values; give 2 whole numbers."),
@@ -232,7 +248,7 @@ def test_what_only_the_class_refuses_is_one_sentence_too(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("field", ["int | str", "tuple[int, str]", "dict", "set[int]"])
+@pytest.mark.parametrize("field", ["int | str", "int | tuple[str, ...]", "tuple[int, str]", "dict", "set[int]"])
 def test_types_that_are_no_flags_are_for_the_developer_to_mend(field):
     cls = dataclass(type("Strange", (), {"__annotations__": {"x": eval(field)}}))
     with pytest.raises(TypeError, match="cannot be a flag"):
@@ -275,6 +291,8 @@ def quietly(parts, arguments):
 @given(arguments=st.lists(TOKENS, max_size=7), parts=st.sampled_from([PARTS, {"a": Looking, "b": CONFIG}]))
 @example(arguments=["--reference-point=1"], parts=PARTS)
 @example(arguments=["--hidden-sizes", "1", "--", "arm"], parts=PARTS)
+@example(arguments=["--grid", "1", "arm", "--"], parts={"a": Looking, "b": CONFIG})
+@example(arguments=["--grid", "1", "--", "--grid"], parts=PARTS)
 def test_nothing_but_values_a_sentence_or_the_help(arguments, parts):
     """And all sentences are ours: nothing that passes the check is refused by tyro."""
     came, printed = quietly(parts, arguments)
@@ -291,13 +309,26 @@ def test_nothing_but_values_a_sentence_or_the_help(arguments, parts):
 
 
 PLAIN = st.sampled_from(
-    [*FLAGS[1:], "--no-crowding", "--seed=1", "--sed", "arm", "1", "-3", "0.5", "None", "mjx", "--"]
+    [
+        *(flag for flag in FLAGS[1:] if flag != "--grid"),
+        "--no-crowding",
+        "--seed=1",
+        "--sed",
+        "arm",
+        "1",
+        "-3",
+        "0.5",
+        "None",
+        "mjx",
+        "--",
+    ]
 )
 
 
 @given(arguments=st.lists(PLAIN, max_size=7))
 def test_what_is_refused_is_what_tyro_refuses(arguments):
-    """But that tyro does not look at a wrong value when the flag is given again."""
+    """But that tyro does not look at a wrong value when the flag is given again; and that a flag with one value or
+    several takes at least one, and leaves what is not a number to TASK."""
     flags = [token.partition("=")[0] for token in arguments if token.startswith("--")]
     assume(len(flags) == len(set(flags)))
     came, _ = quietly(PARTS, arguments)

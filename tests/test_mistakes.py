@@ -22,6 +22,8 @@ say(lambda: moqd.FunctionTask(print, feature_names=["f"], feature_bounds=None, *
 say(lambda: moqd.FunctionTask(print, reference_point="ab", **names))
 say(lambda: moqd.FunctionTask(3, **names))
 say(lambda: moqd.FunctionTask(print, **(names | {"bounds": [("a", "b")]})))
+say(lambda: moqd.Real("a", 1))
+say(lambda: moqd.Real(1, 2, log="yes"))
 say(lambda: moqd.run(task, algorithm, iterations=1))
 say(lambda: moqd.make_algorithm("mome", "arm-2"))
 say(lambda: moqd.run(algorithm, task, iterations="many"))
@@ -32,6 +34,8 @@ hopper = moqd.make_task("hopper-2")
 say(lambda: moqd.make_algorithm("mome-p2c", hopper, pg_preferences="onehot"))
 say(lambda: moqd.make_algorithm("mome-p2c", hopper, critic_hidden_sizes=256))
 say(lambda: moqd.use_devices("two"))
+say(lambda: moqd.make_algorithm("mome", task, num_cells="ten"))
+say(lambda: moqd.run("mome", task, num_cells=(10, 10, 10), iterations=1))
 """
 
 
@@ -43,6 +47,8 @@ def test_wrong_types_get_one_sentence():
         "reference_point is ab; give 2 finite numbers, one for each of a, b.",
         "function is 3; give a function of a vector of parameters.",
         "bounds[0] is ('a', 'b'); give (lowest, highest), finite, with lowest < highest.",
+        "Real('a', 1): give two finite numbers, the lower one first.",
+        "log is 'yes'; give True or False.",
         "run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).",
         "task is 'arm-2'; give a task, such as make_task('arm-2').",
         "iterations is 'many'; give a whole number of at least 0.",
@@ -52,4 +58,7 @@ def test_wrong_types_get_one_sentence():
         "unknown pg_preferences 'onehot'; did you mean 'one-hot'?",
         "critic_hidden_sizes is 256; give a list of whole numbers of at least 1.",
         "count is 'two'; give the number of devices, at least 1, or None for all of them.",
+        "num_cells is 'ten'; give a whole number of at least 1, or a list of them.",
+        "num_cells is (10, 10, 10), a grid over 3 features, but task 'arm-2' has 2 (hand x, hand y); give one number "
+        "for each feature, or a single whole number.",
     ]

@@ -44,7 +44,7 @@ from moqd.experiment.tensorboard import TensorBoard
 from moqd.flags import parse
 from moqd.metrics import global_front
 from moqd.networks import num_parameters
-from moqd.options import checked_seed, overridden
+from moqd.options import checked_seed, overridden, restored
 from moqd.tasks import TASKS, Task, make_task
 from moqd.tasks.own import OWN, is_own, load_own
 from moqd.tasks.task import validated
@@ -72,7 +72,7 @@ class TrainOptions:
     """How many batches to evaluate after the first, random one. If neither this nor evaluations is given, the preset
     says."""
     evaluations: int | None = None
-    """The budget in evaluations instead, rounded up to whole iterations."""
+    """The budget in evaluations instead, in whole batches; the first, random one comes on top."""
     out: Path | None = None
     """The folder to write to, which must be new. If not given: runs/TASK-ALGORITHM-SEED."""
     config: Path | None = None
@@ -304,7 +304,8 @@ def _defaults(arguments: Sequence[str]) -> Plan:
     if wanted is None:
         plain = TrainOptions(task=named, algorithm=algorithm)
         budget = {"iterations": DEFAULT_ITERATIONS}
-        return Plan(plain, task, entry[0].config, algorithm, entry[1].config, budget, None)
+        suited_config = entry[1].config_for(entry[0].build(entry[0].config))
+        return Plan(plain, task, entry[0].config, algorithm, suited_config, budget, None)
     chosen = preset_for(wanted, task, algorithm)
     return Plan(
         TrainOptions(task=named, algorithm=algorithm, log_every=chosen.log_every),
@@ -356,7 +357,9 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
         name,
         overridden(entry[0].config, of_task, f"task {name!r}"),
         algorithm,
-        overridden(entry[1].config, of_algorithm if algorithm == recorded else {}, f"algorithm {algorithm!r}"),
+        restored(entry[1].config, of_algorithm, f"algorithm {algorithm!r}")
+        if algorithm == recorded
+        else entry[1].config_for(entry[0].build(overridden(entry[0].config, of_task, f"task {name!r}"))),
         {"iterations": config["iterations"]},
         path.parent / SEEDS if config["seeded"] else None,
         resamples,

@@ -51,7 +51,7 @@ class StudyOptions:
     iterations: int | None = None
     """Another budget: iterations of every run."""
     evaluations: int | None = None
-    """Another budget: evaluations of every run, rounded up to whole iterations."""
+    """Another budget: evaluations of every run, in whole batches; the first, random one comes on top."""
     log_every: int | None = None
     """Iterations of MOME-P2C between two rows of metrics; others log after as many evaluations."""
     out: Path = Path("studies")

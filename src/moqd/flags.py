@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import tyro
 
 from moqd.errors import InputError
+from moqd.options import ONE_OR_SEVERAL
 
 OWN_TASK = (
     "A task of your own is named by --task FILE.py:NAME; with --accept-changes, also if its file has changed since a "
@@ -80,7 +81,8 @@ def _as_shown(cls: type, said: str) -> type:
     helps = {name: text for base in reversed(cls.__mro__) if is_dataclass(base) for name, text in _helps(base).items()}
     layout = []
     for known in fields(cls):
-        help_ = tyro.conf.arg(help=helps.get(known.name, ""))
+        metavar = "INT [INT ...]" if hints[known.name] == ONE_OR_SEVERAL else None
+        help_ = tyro.conf.arg(help=helps.get(known.name, ""), metavar=metavar)
         own = field(default=known.default, default_factory=known.default_factory)
         layout.append((known.name, Annotated[hints[known.name], help_], own))
     shown = make_dataclass(cls.__name__, layout, frozen=True, kw_only=True)
@@ -137,6 +139,8 @@ class _Argument:
     optional: bool
     """Whether None is a value."""
     required: bool
+    alone: bool = False
+    """Whether a single value stands for itself, and several for a tuple of them."""
 
     @property
     def positional(self) -> bool:
@@ -145,6 +149,8 @@ class _Argument:
     @property
     def wanted(self) -> str:
         """In words, what to give."""
+        if self.alone:
+            return f"{self.kind.one}, or several"
         return self.kind.one if self.count == 1 else f"{self.count or ''} {self.kind.many}".strip()
 
     @property
@@ -166,18 +172,19 @@ def _argument(field: Field[Any], hint: Any, of_class: bool) -> _Argument:
     positional = get_origin(hint) is Annotated and tyro.conf.Positional in hint.__metadata__
     required = of_class and field.default is MISSING and field.default_factory is MISSING
     hint, optional = _without_none(hint.__origin__ if get_origin(hint) is Annotated else hint)
-    element, count = _element(hint)
+    alone = hint == ONE_OR_SEVERAL
+    element, count = (int, None) if alone else _element(hint)
     if hint is bool and not (positional or required or optional):
         count = 0
     if positional and count is None:
         required = False
     name = field.name.upper() if positional else f"--{field.name.replace('_', '-')}"
-    return _Argument(name, _kind(element), count, optional, required)
+    return _Argument(name, _kind(element), count, optional, required, alone)
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
     """(T, True) of `T | None`, (T, False) of T."""
-    if get_origin(hint) not in (Union, types.UnionType):
+    if hint == ONE_OR_SEVERAL or get_origin(hint) not in (Union, types.UnionType):
         return hint, False
     others = [member for member in get_args(hint) if member is not types.NoneType]
     if len(others) > 1:
@@ -249,7 +256,7 @@ def _check(
             raise _unexpected(program, token, known)
         missing.pop(argument.name, None)
         reserved = sum(positional.count or 0 for positional in positionals if positional.required)
-        more = _take(tokens, argument, len(values), reserved, ended)
+        more = _take(tokens, argument, len(values), reserved, ended, bool(positionals))
         _check_values(argument, values + more)
         given.append(_Given(argument, [token, *more], values + more))
     if missing:
@@ -258,10 +265,14 @@ def _check(
 
 
 def _gathered(arguments: Sequence[str], given: Sequence[_Given]) -> list[str]:
-    """What is given several times to a flag with any number of values is all of them; tyro would take the last."""
-    several = [one for one in given if one.argument.greedy and not one.argument.positional]
+    """What is given several times to a flag with any number of values is all of them; tyro would take the last.
+
+    Positional arguments go last then, and so they do where tyro would take them for values of a flag that stops at what
+    is not a number.
+    """
+    several = [one for one in given if one.argument.greedy and not (one.argument.positional or one.argument.alone)]
     names = [one.argument.name for one in several]
-    if len(set(names)) == len(names) or "--" in arguments:
+    if len(set(names)) == len(names) and not any(one.argument.alone for one in given):
         return list(arguments)
     kept = [one for one in given if one not in several]
     gathered: dict[str, list[str]] = {}
@@ -270,7 +281,8 @@ def _gathered(arguments: Sequence[str], given: Sequence[_Given]) -> list[str]:
         gathered[one.argument.name] = [value for value in before if value != "None"] + one.values
     positional = [value for one in kept if one.argument.positional for value in one.values]
     others = [word for one in kept if not one.argument.positional for word in one.words]
-    return [*positional, *others, *(word for name, values in gathered.items() for word in (name, *values))]
+    last = ["--", *positional] if positional else []
+    return [*others, *(word for name, values in gathered.items() for word in (name, *values)), *last]
 
 
 def _is_option(token: str) -> bool:
@@ -278,18 +290,33 @@ def _is_option(token: str) -> bool:
     return len(token) > 1 and token[0] == "-" and not re.match(r"-([\d.]|(inf|infinity|nan)\Z)", token, re.IGNORECASE)
 
 
+def _is_number(token: str) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
 def _spelt(flag: str) -> str:
     """With hyphens, as flags are listed; with underscores they mean the same."""
     return flag.replace("_", "-") if flag.startswith("--") else flag
 
 
-def _take(tokens: deque[str], argument: _Argument, taken: int, reserved: int, ended: bool) -> list[str]:
-    """The values that follow; an argument with any number of them leaves the last ones to positional arguments."""
+def _take(
+    tokens: deque[str], argument: _Argument, taken: int, reserved: int, ended: bool, more_expected: bool
+) -> list[str]:
+    """The values that follow; an argument with any number of them leaves the last ones to positional arguments.
+
+    Where more of these are expected, one of which a single value stands for itself leaves them all but numbers.
+    """
     if argument.count == 0:
         return [tokens.popleft()] if tokens and tokens[0].lower() in ("true", "false") else []
     most = len(tokens) - reserved if argument.greedy else (argument.count or 0) - taken
     values: list[str] = []
     while tokens and len(values) < most and (ended or not _is_option(tokens[0])):
+        if argument.alone and more_expected and taken + len(values) > 0 and not _is_number(tokens[0]):
+            break
         values.append(tokens.popleft())
     return values
 
@@ -300,7 +327,7 @@ def _check_values(argument: _Argument, values: Sequence[str]) -> None:
         return
     if count == 0 and values:
         raise InputError(f"{name} takes no value, but got {values[0]!r}; give {name} or --no-{name[2:]}.")
-    if count == 1 and not values:
+    if (count == 1 or argument.alone) and not values:
         raise InputError(f"{name} needs a value; give {argument.wanted}.")
     if count is not None and len(values) != count:
         raise InputError(f"{name} has {len(values)} value{'s' * (len(values) != 1)}; give {argument.wanted}.")
@@ -308,7 +335,7 @@ def _check_values(argument: _Argument, values: Sequence[str]) -> None:
         try:
             argument.kind.convert(value)
         except ValueError:
-            verb = "is" if count == 1 else "has the value"
+            verb = "is" if count == 1 or (argument.alone and len(values) == 1) else "has the value"
             raise InputError(f"{name} {verb} {value!r}; give {argument.wanted}.") from None
 
 

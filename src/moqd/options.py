@@ -9,6 +9,8 @@ from moqd.errors import InputError, unknown_name
 
 Config = TypeVar("Config")
 MOST_SEED = 2**32 - 1
+ONE_OR_SEVERAL = int | tuple[int, ...]
+"""The type of a field that holds a count, or a tuple of counts."""
 
 
 def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Config:
@@ -17,7 +19,10 @@ def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Conf
     for name, value in overrides.items():
         if name not in known:
             raise unknown_name("option", name, known, of=owner)
-        _check(name, value, getattr(config, name), known[name].metadata.get("least", 1))
+        if known[name].type == ONE_OR_SEVERAL:
+            _check_counts(name, value)
+        else:
+            _check(name, value, getattr(config, name), known[name].metadata.get("least", 1))
     values = {name: _as_field(value, getattr(config, name)) for name, value in overrides.items()}
     return replace(config, **values)  # type: ignore[type-var]
 
@@ -52,7 +57,7 @@ def _as_field(value: Any, default: Any) -> Any:
     """Of the field's own type, so that the same settings are the same however they were written."""
     if isinstance(default, str) and isinstance(value, Mapping):
         return ",".join(f"{name}:{share}" for name, share in value.items())
-    if isinstance(value, list):
+    if _is_sequence(value):
         return tuple(value)
     return float(value) if isinstance(default, float) and isinstance(value, int) else value
 
@@ -69,10 +74,18 @@ def _check(name: str, value: Any, default: Any, least: int) -> None:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (number and 0 <= value < float("inf")):
             raise InputError(f"{name} is {value!r}; give a number that is not negative.")
-    elif isinstance(default, tuple):
-        several = isinstance(value, Sequence) and not isinstance(value, str)
-        if not several or not all(is_count(entry) for entry in value):
-            raise InputError(f"{name} is {value!r}; give a list of whole numbers of at least 1.")
+    elif isinstance(default, tuple) and not (_is_sequence(value) and all(is_count(entry) for entry in value)):
+        raise InputError(f"{name} is {value!r}; give a list of whole numbers of at least 1.")
+
+
+def _check_counts(name: str, value: Any) -> None:
+    several = _is_sequence(value) and len(value) > 0 and all(is_count(entry) for entry in value)
+    if not several and not is_count(value):
+        raise InputError(f"{name} is {value!r}; give a whole number of at least 1, or a list of them.")
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def is_count(value: Any, least: int = 1) -> bool:

@@ -4,11 +4,13 @@ CVT-MAP-Elites: Vassiliades, Chatzilygeroudis & Mouret, "Using centroidal Vorono
 multidimensional archive of phenotypic elites algorithm" (2018).
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +23,17 @@ from moqd.files import read_tensors, whole, write_tensors
 
 Bounds = Sequence[tuple[float, float]]
 """(lowest, highest) of each feature."""
+NumCells: TypeAlias = int | tuple[int, ...]
+"""Of a centroidal Voronoi tessellation how many in all; of a regular grid how many along each feature."""
+
+
+def centroids(num_cells: NumCells, bounds: Bounds) -> Float[np.ndarray, "cells features"]:
+    """Those of a tessellation, or of a grid where there is a number for each feature."""
+    return grid_centroids(num_cells, bounds) if isinstance(num_cells, tuple) else cvt_centroids(num_cells, bounds)
+
+
+def total_cells(num_cells: NumCells) -> int:
+    return math.prod(num_cells) if isinstance(num_cells, tuple) else num_cells
 
 
 def cvt_centroids(num_cells: int, bounds: Bounds, *, seed: int = 0) -> Float[np.ndarray, "cells features"]:

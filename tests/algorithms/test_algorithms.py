@@ -11,6 +11,7 @@ import moqd
 from moqd.algorithms import ALGORITHMS
 from moqd.devices import on_one
 from moqd.experiment.loop import Loop
+from moqd.tessellation import cvt_centroids, grid_centroids
 from moqd.types import Source
 from tests.walk import walk
 
@@ -174,12 +175,46 @@ def test_paper_settings_spend_the_paper_evaluations():
         assert batch == {name: 1600 if name in ("nsga2", "spea2") else 256 for name in ALGORITHMS}
 
 
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_tuple_of_cells_is_a_grid_for_every_algorithm(name):
+    task = task_for(name)
+    shape = (6,) if name in LEARNERS else (2, 3)
+    algorithm = small(name, task, num_cells=list(shape))
+    assert algorithm.config.num_cells == shape
+    state, _ = jax.eval_shape(algorithm.init, jax.random.key(0))
+    assert state.archive.valid.shape == (6, 4)
+
+
+def test_the_grid_is_that_of_the_features_but_for_the_elites_of_pga_me():
+    state, _ = small("pga-me", walk(), num_cells=(6,), front_length=4).init(jax.random.key(0))
+    assert np.array_equal(state.archive.centroid, grid_centroids((6,), walk().feature_bounds))
+    # As many as the passive archive has places.
+    assert state.active.archive.valid.shape == (24, 1)
+    assert np.array_equal(state.active.archive.centroid, cvt_centroids(24, walk().feature_bounds))
+
+
+def test_without_features_there_is_no_grid():
+    task = moqd.FunctionTask(lambda x: [x[0], -x[0]], name="plain", bounds=[(0, 1)], objective_names=["a", "b"])
+    with pytest.raises(moqd.InputError, match=r"a grid over 1 feature, but task 'plain' has none; give a single whole"):
+        moqd.make_algorithm("mome", task, num_cells=(4,))
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
         ({"cells": 3}, "unknown option 'cells' of algorithm 'mome'; did you mean 'num_cells'"),
         ({"num_cells": 0}, "num_cells is 0; give a whole number of at least 1"),
         ({"num_cells": 1.5}, "num_cells is 1.5; give a whole number"),
+        ({"num_cells": True}, "num_cells is True; give a whole number of at least 1, or a list of them"),
+        ({"num_cells": ()}, r"num_cells is \(\); give a whole number of at least 1, or a list of them"),
+        ({"num_cells": [4, 0]}, r"num_cells is \[4, 0\]; give a whole number of at least 1, or a list of them"),
+        ({"num_cells": "45"}, "num_cells is '45'; give a whole number"),
+        (
+            {"num_cells": (4, 5, 6)},
+            r"num_cells is \(4, 5, 6\), a grid over 3 features, but task 'arm-2' has 2 \(hand x, hand y\); give one "
+            r"number for each feature, or a single whole number\.$",
+        ),
+        ({"num_cells": [8]}, r"num_cells is \(8,\), a grid over 1 feature, but task 'arm-2' has 2"),
         ({"iso_sigma": -1}, "iso_sigma is -1; give a number that is not negative"),
     ],
 )

@@ -50,6 +50,27 @@ class Recorder(moqd.Callback):
         self.events.append(("end", run.metrics["iteration"][-1]))
 
 
+def test_cells_of_a_grid(tmp_path):
+    task = bowl(feature_bounds=[(0.0, 1.0), (0.0, 0.9)])
+    run = moqd.run("mome", task, num_cells=(4, 5), ga_batch=64, iterations=5, out=tmp_path / "run")
+    assert run.archive.valid.shape == (20, 50)
+    solutions = run.solutions()
+    assert len(solutions.cell) > 20
+    inside = np.clip(solutions.features, 0, [1, 0.9])
+    counts = np.histogram2d(*inside.T, bins=(4, 5), range=task.feature_bounds)[0]
+    assert np.array_equal(np.bincount(solutions.cell, minlength=20).reshape(4, 5), counts)
+    again = moqd.load_run(tmp_path / "run", task=task)
+    assert np.array_equal(again.archive.centroid, run.archive.centroid)
+    # JSON has lists only, but it is the same algorithm.
+    assert again.config["algorithm"]["num_cells"] == [4, 5]
+    more = moqd.resume(tmp_path / "run", task=task, iterations=6)
+    assert more.metrics["iteration"][-1] == 6
+    assert moqd.resume(
+        tmp_path / "run", algorithm=moqd.make_algorithm("mome", task, num_cells=[4, 5], ga_batch=64), task=task
+    )
+    assert moqd.explore(moqd.load_run(tmp_path / "run")).is_file()
+
+
 def test_rows_at_every_log_point_and_always_at_the_last():
     task, recorder = moqd.make_task("arm-2"), Recorder()
     run = moqd.run(small(task), task, iterations=23, log_every=10, callbacks=[recorder])

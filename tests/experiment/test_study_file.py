@@ -98,6 +98,17 @@ def test_a_correct_file_is_the_study_that_it_says(suffix, tmp_path):
     assert read_study(written(tmp_path, text, f"x.{suffix}")) == make_study("gradient-steps", **FULL_STUDY)
 
 
+def test_cells_of_a_grid(tmp_path):
+    text = 'tasks = ["arm-2"]\nalgorithms = ["mome", "grid"]\nseeds = 1\n'
+    text += '[algorithm.grid]\nbase = "mome"\nnum_cells = [10, 12]\n'
+    study = read_study(written(tmp_path, text))
+    assert [run.settings["algorithm"]["num_cells"] for run in study.runs] == [128, [10, 12]]
+    algorithms = {"mome": Variant("mome", {}), "grid": Variant("mome", {"num_cells": (10, 12)})}
+    assert study.runs == make_study("x", tasks={"arm-2": {}}, algorithms=algorithms, seeds=[0]).runs
+    write_study(tmp_path, study)
+    assert stored_study(tmp_path / study.name) == study
+
+
 def test_a_task_may_have_seeds_of_its_own(tmp_path):
     text = 'tasks = ["hopper-2", "ant-2"]\nalgorithms = ["mome", "nsga2"]\nseeds = 3\n[task.ant-2]\nseeds = [1, 9]\n'
     study = read_study(written(tmp_path, text))
@@ -275,6 +286,28 @@ seeds = 1
 reference_point = ["1", "2"]  #! reference_point is ['1', '2']; give a list of numbers, one for each objective.
 num_joints = 10000000000  #! num_joints is 10000000000, which is too large; give whole numbers of at most 100000.
 """,
+    "grids": """
+tasks = ["arm-2", "hopper-2"]
+algorithms = ["flat", "line", "vast", "odd", "empty"]
+seeds = 1
+[algorithm.flat]
+base = "mome"
+num_cells = [4, 5]  #! num_cells is (4, 5), a grid over 2 features, but task 'hopper-2' has 1 (foot contact); give one \
+number for each feature, or a single whole number.
+[algorithm.line]
+base = "mome"
+num_cells = [7]  #! num_cells is (7,), a grid over 1 feature, but task 'arm-2' has 2 (hand x, hand y); give one number \
+for each feature, or a single whole number.
+[algorithm.vast]
+base = "mome"
+num_cells = [100000, 100000]  #! num_cells is [100000, 100000], which is too many; give at most 2147483647 cells in all.
+[algorithm.odd]
+base = "mome"
+num_cells = [4, "5"]  #! num_cells is [4, '5']; give a whole number of at least 1, or a list of them.
+[algorithm.empty]
+base = "mome"
+num_cells = []  #! num_cells is []; give a whole number of at least 1, or a list of them.
+""",
     "options that do not go together": """
 tasks = ["hopper-2"]
 algorithms = ["mome-p2c"]
@@ -354,7 +387,7 @@ base = "mome"
 line_sigma = 1.0
 [algorithm.wrong]
 base = "mome"
-num_cells = 0  #! num_cells is 0; give a whole number of at least 1.
+num_cells = 0  #! num_cells is 0; give a whole number of at least 1, or a list of them.
 """,
     # With the preset small the two would be the same, but it is not known which one is meant.
     "what cannot be compared": """

@@ -10,6 +10,7 @@ import moqd
 from moqd.metrics import cell_hypervolumes
 from moqd.plots.archive_map import archive_map, archive_map_figure, cell_polygons, feature_pairs
 from moqd.plots.style import EMPTY
+from moqd.tessellation import grid_centroids
 from tests.plots.made import NUM_CELLS, NUM_EMPTY, made_run
 
 
@@ -60,6 +61,19 @@ def test_polygons_tile_the_bounds():
         x_y = [polygon.T for polygon in cell_polygons(centroid, lower, upper)]
         area = [abs(np.sum(x * np.roll(y, 1) - y * np.roll(x, 1))) / 2 for x, y in x_y]
         assert sum(area) == pytest.approx(10)
+
+
+@pytest.mark.parametrize("shape", [(10, 10), (3, 7), (1, 5), (40, 30)])
+def test_polygons_of_a_grid_are_its_rectangles(shape):
+    bounds = np.array([(-1.0, 1.0), (10.0, 250.0)])
+    lower, upper = bounds.T
+    side = (upper - lower) / shape
+    polygons = cell_polygons(grid_centroids(shape, [tuple(pair) for pair in bounds]).astype(float), lower, upper)
+    for (i, j), polygon in zip(np.ndindex(shape), polygons, strict=True):
+        first = lower + side * (i, j)
+        corners = [first, first + side * (0, 1), first + side * (1, 0), first + side]
+        assert polygon.shape == (4, 2)
+        np.testing.assert_allclose(sorted(polygon.tolist()), corners, atol=1e-5 * side.max())
 
 
 @pytest.mark.parametrize("num_features", [3, 4, 5])

@@ -473,6 +473,19 @@ def test_too_few_seeds_are_told(tmp_path):
 
 
 @pytest.mark.usefixtures("text_only")
+def test_cells_of_a_grid_are_told(tmp_path):
+    results = made_results({"hopper-2": (1, 2)}, ("mome-p2c", "mome", "pga-me"), (0, 1))
+    runs = [
+        replace(run, settings={**run.settings, "algorithm": {**run.settings["algorithm"], "num_cells": [10, 2000]}})
+        for run in results.study.runs
+    ]
+    mixed = [grid if grid.algorithm == "mome" else run for run, grid in zip(results.study.runs, runs, strict=True)]
+    for some, said in ((mixed, "a grid of 10 × 2,000 (MOME); else 128"), (runs, "a grid of 10 × 2,000")):
+        write_study_report(replace(results, study=replace(results.study, runs=tuple(some))), tmp_path)
+        assert f"| cells of the archive | {said} |" in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.usefixtures("text_only")
 def test_differences_between_runs_are_told(tmp_path):
     results = made_results({"hopper-2": (1, 2)}, ("mome-p2c", "mome"), (0, 1))
     first, *others = results.results

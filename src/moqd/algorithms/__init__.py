@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from moqd.algorithms.algorithm import Algorithm
+from moqd.algorithms.algorithm import Algorithm, check_cells
 from moqd.algorithms.mome import MomeConfig, mome
 from moqd.algorithms.mome_p2c import MomeP2CConfig, mome_p2c
 from moqd.algorithms.mome_pgx import MomePgxConfig, mome_pgx
@@ -47,7 +47,7 @@ ABLATIONS = {
     "no-crowding": (replace(MOME_P2C, crowding=False), "selection and addition without crowding"),
 }
 
-MOME_VECTORS = {
+FOR_VECTORS = {
     "ga_batch": 50,
     "variation": "sbx:0.5,iso-line:0.3,de:0.2",
     "iso_sigma": 0.05,
@@ -55,20 +55,20 @@ MOME_VECTORS = {
     "crowding": True,
     "guided": True,
 }
-POPULATION_VECTORS = {"population": 100, "variation": "sbx"}
-SMALL_VECTORS = POPULATION_VECTORS | {"population": 50}
+POPULATION = {"population": 100, "variation": "sbx"}
+SMALL = POPULATION | {"population": 50}
 """What suits plain parameters, by `python -m benchmarks design`."""
 
 ALGORITHMS: dict[str, Entry] = {
     "mome-p2c": Entry(mome_p2c, MOME_P2C, False, "policy gradients and an actor conditioned on preferences"),
     "mome-pgx": Entry(mome_pgx, MomePgxConfig(), False, "policy gradients of each objective"),
-    "mome": Entry(mome, MomeConfig(), False, "MAP-Elites with a front in every cell", MOME_VECTORS),
+    "mome": Entry(mome, MomeConfig(), False, "MAP-Elites with a front in every cell", FOR_VECTORS),
     "pga-me": Entry(pga_me, PgaMeConfig(), True, "policy gradients of the sum of objectives, with a passive archive"),
     "pga-me-128": Entry(pga_me, PgaMeConfig(elite_cells=128), True, "pga-me with as many elites as there are cells"),
-    "nsga2": Entry(nsga2, NSGA2, True, "non-dominated sorting and crowding, with a passive archive", POPULATION_VECTORS),
-    "nsga2-small": Entry(nsga2, replace(NSGA2, population=256), True, "nsga2 with a small population", SMALL_VECTORS),
-    "spea2": Entry(spea2, SPEA2, True, "strength, density and truncation, with a passive archive", POPULATION_VECTORS),
-    "spea2-small": Entry(spea2, replace(SPEA2, population=256), True, "spea2 with a small population", SMALL_VECTORS),
+    "nsga2": Entry(nsga2, NSGA2, True, "non-dominated sorting and crowding, with a passive archive", POPULATION),
+    "nsga2-small": Entry(nsga2, replace(NSGA2, population=256), True, "nsga2 with a small population", SMALL),
+    "spea2": Entry(spea2, SPEA2, True, "strength, density and truncation, with a passive archive", POPULATION),
+    "spea2-small": Entry(spea2, replace(SPEA2, population=256), True, "spea2 with a small population", SMALL),
     **{
         f"mome-p2c-{name}": Entry(mome_p2c, config, False, f"mome-p2c: {what}")
         for name, (config, what) in ABLATIONS.items()
@@ -99,6 +99,7 @@ def _entry(name: Any) -> Entry:
 
 def _build(name: str, config: Any, task: Task) -> Algorithm:
     entry = ALGORITHMS[name]
+    check_cells(config.num_cells, task)
     algorithm = entry.build(name, config, task)
     if not entry.passive:
         return algorithm

@@ -11,9 +11,10 @@ from jaxtyping import Array, Bool
 
 from moqd import preferences
 from moqd.archive import Archive, Parents, add, empty_archive
+from moqd.errors import InputError
 from moqd.rl.td3 import Agent, Losses
 from moqd.tasks.task import Task
-from moqd.tessellation import cvt_centroids
+from moqd.tessellation import NumCells, centroids
 from moqd.types import Evaluation, Genes, Genotype, Info, Key, Offspring, Preference, Source
 from moqd.variation.mixture import (
     Credit,
@@ -72,12 +73,24 @@ class Algorithm(NamedTuple):
     """Parts of `ask` and `tell`, where there are actors and critics."""
 
 
-def archive_for(task: Task, genotype: Genotype, *, num_cells: int, front_length: int) -> Archive:
+def check_cells(num_cells: NumCells, task: Task) -> None:
+    """Raises where a grid is not over as many features as the task has."""
+    if isinstance(num_cells, tuple) and len(num_cells) != task.num_features:
+        over = "1 feature" if len(num_cells) == 1 else f"{len(num_cells)} features"
+        there = f"{task.num_features} ({', '.join(task.feature_names)})" if task.num_features else "none"
+        fix = "one number for each feature, or a single whole number" if task.num_features else "a single whole number"
+        raise InputError(
+            f"num_cells is {num_cells}, a grid over {over}, but task {task.name!r} has {there}; give {fix}."
+        )
+
+
+def archive_for(task: Task, genotype: Genotype, *, num_cells: NumCells, front_length: int) -> Archive:
     """An empty archive over the task's feature space, with the same cells in every run."""
+    check_cells(num_cells, task)
     bounds = np.asarray(task.feature_bounds, np.float32).reshape(-1, 2).T
     return empty_archive(
         genotype,
-        jnp.asarray(cvt_centroids(num_cells, task.feature_bounds)),
+        jnp.asarray(centroids(num_cells, task.feature_bounds)),
         jnp.asarray(bounds),
         num_objectives=task.num_objectives,
         front_length=front_length,

@@ -47,8 +47,9 @@ class GradientConfig(TD3Config, VariationConfig):
     """Whether the critics see observations standardised, as rewards are (policies and actor see them as they are)."""
     crowding: bool = True
     """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
-    num_cells: int = 128
-    """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
+    num_cells: int | tuple[int, ...] = 128
+    """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
+    number per feature."""
     front_length: int = 50
     """Most solutions in the front of one cell."""
 

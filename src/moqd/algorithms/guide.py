@@ -86,9 +86,7 @@ def select_guided(
     number = batch * num_parents
     lent = archive if guide.strays is None else with_strays(archive, guide.strays)
     of_guide = tournament(key_guide, guide.population, number)
-    of_cells = jax.lax.cond(
-        jnp.any(lent.valid), lambda key: select(key, lent, number), lambda key: of_guide, key_cells
-    )
+    of_cells = jax.lax.cond(jnp.any(lent.valid), lambda key: select(key, lent, number), lambda key: of_guide, key_cells)
     led = is_led(share_of(guide, task), batch)
     mated = led | is_led(MATES, batch, spacing=0.7548776662)
     which = jnp.concatenate([led, mated, *[led] * num_parents][:num_parents])
@@ -110,9 +108,7 @@ def renew_guide(guide: Guide, archive: Archive, task: Task, offspring: Offspring
     number = jnp.sum(counts, dtype=jnp.float32)
     now = jnp.sum(advances & counts, dtype=jnp.float32) / jnp.maximum(number, 1)
     # Until something is feasible, to get there is progress enough.
-    progress = jnp.where(
-        (number > 0) & jnp.any(first), MEMORY * guide.progress + (1 - MEMORY) * now, guide.progress
-    )
+    progress = jnp.where((number > 0) & jnp.any(first), MEMORY * guide.progress + (1 - MEMORY) * now, guide.progress)
     strays = None if guide.strays is None else _caught(guide.strays, archive, offspring, evaluation)
     return Guide(renew(members, offspring, evaluation, ranked)[0], progress, strays)
 

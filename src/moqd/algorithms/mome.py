@@ -36,8 +36,9 @@ class MomeConfig(VariationConfig):
 
     ga_batch: int = 256
     """Offspring per iteration."""
-    num_cells: int = 128
-    """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
+    num_cells: int | tuple[int, ...] = 128
+    """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
+    number per feature."""
     front_length: int = 50
     """Most solutions in the front of one cell."""
     crowding: bool = field(default=False, metadata={"before": False})

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from moqd.algorithms.algorithm import Algorithm, Learning, add_by_crowding, archive_for
 from moqd.archive import Archive, add
 from moqd.tasks.task import Task
+from moqd.tessellation import NumCells
 from moqd.types import Evaluation, Info, Key, Offspring
 
 
@@ -15,7 +16,7 @@ class PassiveState(NamedTuple):
     archive: Archive
 
 
-def with_passive_archive(algorithm: Algorithm, task: Task, *, num_cells: int, front_length: int) -> Algorithm:
+def with_passive_archive(algorithm: Algorithm, task: Task, *, num_cells: NumCells, front_length: int) -> Algorithm:
     """The same algorithm, with everything that it evaluates also added to an archive that it never reads."""
 
     def init(key: Key) -> tuple[PassiveState, Offspring]:

@@ -22,6 +22,7 @@ from moqd.algorithms.mome_pgx import MomePgxConfig, mome_pgx
 from moqd.errors import InputError
 from moqd.options import is_count
 from moqd.tasks.task import Task
+from moqd.tessellation import total_cells
 from moqd.types import Evaluation, Info, Key, Offspring
 
 
@@ -30,14 +31,14 @@ class PgaMeConfig(MomePgxConfig):
     """Hyper-parameters of PGA-ME, with the values of the MOME-P2C paper."""
 
     elite_cells: int | None = None
-    """Cells of its own archive, one elite each. If not given: num_cells x front_length, as many as the passive archive
-    has places."""
+    """Cells of its own archive (always a Voronoi tessellation), one elite each. If not given: as many as the passive
+    archive has places, the number of its cells x front_length."""
 
 
 def pga_me(name: str, config: PgaMeConfig, task: Task) -> Algorithm:
     if config.elite_cells is not None and not is_count(config.elite_cells):
         raise InputError(f"elite_cells is {config.elite_cells!r}; give a whole number of at least 1, or None.")
-    cells = config.elite_cells or config.num_cells * config.front_length
+    cells = config.elite_cells or total_cells(config.num_cells) * config.front_length
     summed = replace(task, objective_names=("sum",), minimised=(), reference_point=None, units={})
     single = mome_pgx(name, replace(config, num_cells=cells, front_length=1), summed)
     assert single.learning is not None

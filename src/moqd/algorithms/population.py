@@ -22,8 +22,9 @@ class PopulationConfig(VariationConfig):
 
     population: int = 1600
     """Solutions that survive a generation, and offspring per generation."""
-    num_cells: int = 128
-    """Cells of the passive archive, from which metrics are computed."""
+    num_cells: int | tuple[int, ...] = 128
+    """Number of cells of the passive archive, from which metrics are computed; for a regular grid, one number per
+    feature."""
     front_length: int = 50
     """Most solutions in the front of one cell of the passive archive."""
 

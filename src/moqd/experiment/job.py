@@ -19,7 +19,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, TextIO
 
-from moqd.algorithms import make_algorithm
+from moqd.algorithms import restore_algorithm
 from moqd.devices import use_devices
 from moqd.errors import (
     BusyError,
@@ -146,9 +146,9 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
     use_cache()
     for spec in job.own_tasks:
         load_own(spec, accept_changes=job.accept_changes)
-    task_options, algorithm_options = dict(settings["task"]), dict(settings["algorithm"])
+    task_options = dict(settings["task"])
     task = make_task(task_options.pop("name"), **task_options)
-    algorithm = make_algorithm(algorithm_options.pop("name"), task, **algorithm_options)
+    algorithm = restore_algorithm(settings["algorithm"], task)
     if job.timing:
         write_timing(folder / TIMING, time_parts(algorithm, task, seed=settings["seed"]))
         return Ending.DONE

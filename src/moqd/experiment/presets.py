@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
 from moqd.algorithms import ALGORITHMS
@@ -44,9 +44,10 @@ def changed_options(algorithm: Mapping[str, Any]) -> dict[str, Any]:
     """Of the settings of an algorithm, those that are not its defaults in the preset that is nearest to them."""
     if algorithm["name"] not in ALGORITHMS:
         return {}
-    config = ALGORITHMS[algorithm["name"]].config
-    usual = [asdict(config), *({**asdict(config), **_options(scale, config)} for scale in PRESETS.values())]
-    usual = [json.loads(json.dumps(one)) for one in usual]
+    entry = ALGORITHMS[algorithm["name"]]
+    usual = [entry.config, replace(entry.config, **entry.for_vectors)]
+    usual += [replace(entry.config, **_options(scale, entry.config)) for scale in PRESETS.values()]
+    usual = [json.loads(json.dumps(asdict(one))) for one in usual]
     found = [{name: value for name, value in algorithm.items() if name in one and value != one[name]} for one in usual]
     return min(found, key=len)
 
@@ -65,6 +66,12 @@ def preset_for(name: str, task: str, algorithm: str) -> Preset:
         evaluations=evaluations,
         log_every=max(1, round(10 * scale.batch / batch)),  # a row for as many evaluations with every algorithm
     )
+
+
+def iterations_for(evaluations: int, batch: int) -> int:
+    """How many iterations a budget is: with the first, random batch, which comes on top, it is overshot by at most
+    one batch."""
+    return evaluations // batch
 
 
 def _options(scale: _Scale, config: Any) -> dict[str, Any]:

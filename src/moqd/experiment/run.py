@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from moqd.algorithms import ALGORITHMS, Algorithm, make_algorithm
+from moqd.algorithms import ALGORITHMS, Algorithm, make_algorithm, restore_algorithm
 from moqd.archive import Archive
 from moqd.devices import num_cores
 from moqd.errors import (
@@ -39,6 +38,7 @@ from moqd.experiment.lock import FOLDER as LOCK
 from moqd.experiment.lock import RunLock
 from moqd.experiment.loop import Loop, Seeds
 from moqd.experiment.packing import on_host
+from moqd.experiment.presets import iterations_for
 from moqd.experiment.store import (
     ARCHIVE,
     CONFIG,
@@ -59,7 +59,7 @@ from moqd.experiment.store import (
 )
 from moqd.files import FORMAT, write_json
 from moqd.metrics import archive_metrics
-from moqd.options import checked_seed, whole_number
+from moqd.options import checked_seed, recorded, whole_number
 from moqd.tasks import Task
 from moqd.types import Source
 
@@ -107,7 +107,7 @@ def run(
     progress: bool = False,
     **options: Any,
 ) -> Run:
-    """Runs an algorithm on a task for a number of `iterations`, or of `evaluations` (rounded up to whole iterations).
+    """Runs an algorithm on a task for a number of `iterations`, or of `evaluations` (in whole iterations).
 
     The algorithm is one that `make_algorithm` made, or a name, of which `options` may be given: ga_batch=64. A first
     batch of random solutions comes on top of either, and before it the solutions of the archive `init_from`, if there
@@ -133,7 +133,7 @@ def run(
     config = {
         "format": FORMAT,
         "task": described(task),
-        "algorithm": {"name": algorithm.name, **asdict(algorithm.config)},
+        "algorithm": {"name": algorithm.name, **recorded(algorithm.config)},
         "seed": seed,
         "iterations": _budget(iterations, evaluations, loop.batch),
         "log_every": int(log_every),
@@ -513,10 +513,9 @@ def _archive_from(source: Run | Archive | str | os.PathLike[str], task: Task) ->
 
 
 def _algorithm_of(config: Mapping[str, Any], folder: Path, task: Task, algorithm: Algorithm | None) -> Algorithm:
-    values = dict(config["algorithm"])
-    name = values.pop("name", None)
+    name = config["algorithm"].get("name")
     if algorithm is not None:
-        if {"name": algorithm.name, **json.loads(json.dumps(asdict(algorithm.config)))} != config["algorithm"]:
+        if {"name": algorithm.name, **json.loads(json.dumps(recorded(algorithm.config)))} != config["algorithm"]:
             raise InputError(_what_differs(folder, config["algorithm"], algorithm))
         return algorithm
     if name not in ALGORITHMS:
@@ -524,14 +523,14 @@ def _algorithm_of(config: Mapping[str, Any], folder: Path, task: Task, algorithm
             f"the run in {str(folder)!r} is of the algorithm {name!r}, which is not one of moqd's; pass it, as in "
             "resume(path, algorithm=...)."
         )
-    return make_algorithm(name, task, **values)
+    return restore_algorithm(config["algorithm"], task)
 
 
-def _what_differs(folder: Path, recorded: Mapping[str, Any], algorithm: Algorithm) -> str:
-    here = {"name": algorithm.name, **json.loads(json.dumps(asdict(algorithm.config)))}
-    name = next(name for name in here | dict(recorded) if here.get(name) != recorded.get(name))
+def _what_differs(folder: Path, there: Mapping[str, Any], algorithm: Algorithm) -> str:
+    here = {"name": algorithm.name, **json.loads(json.dumps(recorded(algorithm.config)))}
+    name = next(name for name in here | dict(there) if here.get(name) != there.get(name))
     return (
-        f"the run in {str(folder)!r} is of an algorithm whose {name} is {recorded.get(name)!r}, but that of the one "
+        f"the run in {str(folder)!r} is of an algorithm whose {name} is {there.get(name)!r}, but that of the one "
         f"given is {here.get(name)!r}; give the algorithm that was run."
     )
 
@@ -571,10 +570,11 @@ def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
     if iterations is not None:
         return whole_number("iterations", iterations, least=0)
     assert evaluations is not None
-    needed = -(-whole_number("evaluations", evaluations, least=0) // batch)
+    needed = iterations_for(whole_number("evaluations", evaluations, least=0), batch)
     if needed * batch != evaluations:
         warnings.warn(
-            f"evaluations={evaluations} is not a multiple of the batch of {batch}: {needed * batch} will be made.",
+            f"evaluations={evaluations} is not a multiple of the batch of {batch}: {(needed + 1) * batch} will be "
+            "made, the first, random batch included.",
             stacklevel=3,
         )
     return needed

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from moqd.files import check_regular, own_folder, read_json, read_tensors, read_
 from moqd.options import MOST_SEED
 from moqd.tasks import TASKS, FunctionTask, Task, make_task
 from moqd.tasks.own import OWN
-from moqd.tasks.parameters import Categorical, Integer
+from moqd.tasks.parameters import Bound, Categorical, Integer, Real
 from moqd.types import Genotype
 
 Check = tuple[Callable[[Any], bool], str]
@@ -317,10 +318,18 @@ def _recorded_task(config: Mapping[str, Any]) -> Task | None:
         return None
 
 
+BOUNDS: dict[str, Callable[..., Bound]] = {
+    "integer": Integer,
+    "categorical": Categorical,
+    "log": partial(Real, log=True),
+}
+"""Those that are not pairs, by what config.json calls them."""
+
+
 def _bound(recorded: Any) -> Any:
     if isinstance(recorded, dict):
         ((kind, values),) = recorded.items()
-        return Integer(*values) if kind == "integer" else Categorical(*values)
+        return BOUNDS[kind](*values)
     return tuple(recorded)
 
 
@@ -351,7 +360,9 @@ def _bounds_of(task: Task) -> Sequence[Any] | None:
     return list(bounds.values()) if isinstance(bounds, Mapping) else bounds
 
 
-def _described_bound(bound: Integer | Categorical) -> dict[str, Any]:
+def _described_bound(bound: Real | Integer | Categorical) -> dict[str, Any]:
+    if isinstance(bound, Real):
+        return {"log": [bound.low, bound.high]}
     if isinstance(bound, Integer):
         return {"integer": [bound.low, bound.high]}
     return {"categorical": [option if isinstance(option, (int, float)) else str(option) for option in bound.options]}

@@ -6,14 +6,14 @@ A run is known by a hash of its settings, so that studies which need the same ru
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
 from moqd.algorithms import ABLATIONS, ALGORITHMS
 from moqd.errors import InputError, unknown_name
-from moqd.experiment.presets import BATCHES, preset_for
-from moqd.options import MOST_SEED, is_count, overridden
+from moqd.experiment.presets import BATCHES, iterations_for, preset_for
+from moqd.options import MOST_SEED, is_count, overridden, recorded
 from moqd.tasks import TASKS, make_task
 
 DEFAULT_ITERATIONS = 1000
@@ -226,13 +226,16 @@ def _planned(
     if variant.base not in ALGORITHMS:
         raise unknown_name("algorithm", variant.base, ALGORITHMS)
     preset = preset or ("small" if TASKS[task].policies else None)
-    of_task, of_algorithm = dict(TASKS[task].config.__dict__), ALGORITHMS[variant.base].config
+    of_task = dict(TASKS[task].config.__dict__)
     iterations, evaluations = budget
     usual = every = 10
-    if preset is not None:
+    entry = ALGORITHMS[variant.base]
+    if preset is None:
+        of_algorithm = entry.config_for(make_task(task, **of_task | dict(task_options)))
+    else:
         chosen = preset_for(preset, task, variant.base)
         of_task |= chosen.task
-        of_algorithm = replace(of_algorithm, **chosen.algorithm)
+        of_algorithm = replace(entry.config, **chosen.algorithm)
         every = chosen.log_every
         if iterations is None and evaluations is None:
             evaluations = chosen.evaluations
@@ -241,10 +244,10 @@ def _planned(
     known = {field.name for field in fields(algorithm)}
     batch = sum(getattr(algorithm, name) for name in BATCHES if name in known)
     if iterations is None:
-        iterations = DEFAULT_ITERATIONS if evaluations is None else -(-evaluations // max(1, batch))
+        iterations = DEFAULT_ITERATIONS if evaluations is None else iterations_for(evaluations, max(1, batch))
     settings = {
         "task": make_task(task, **of_task).options,
-        "algorithm": {"name": variant.base, **asdict(algorithm)},
+        "algorithm": {"name": variant.base, **recorded(algorithm)},
         "seed": int(seed),
         "iterations": iterations,
         "log_every": every if log_every is None else max(1, round(log_every * every / usual)),

@@ -3,6 +3,7 @@
 A file names tasks, algorithms and their options; nothing in it is imported or evaluated.
 """
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from moqd.algorithms import ALGORITHMS
+from moqd.algorithms.algorithm import check_cells
 from moqd.errors import InputError, one_line, unknown_name
 from moqd.experiment.document_lines import DocumentError, Lines, Place, parsed
 from moqd.experiment.presets import BATCHES, PRESETS
@@ -358,9 +360,11 @@ def _too_large(kind: str, option: str, value: Any) -> str:
     if kind == "task" and option != "reference_point":
         most = MOST_OF_A_TASK
     numbers = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, int)]
-    if all(abs(number) <= most for number in numbers):
-        return ""
-    return f"{option} is {value!r}, which is too large; give whole numbers of at most {most}."
+    if not all(abs(number) <= most for number in numbers):
+        return f"{option} is {value!r}, which is too large; give whole numbers of at most {most}."
+    if option == "num_cells" and math.prod(numbers) > most:
+        return f"num_cells is {value!r}, which is too many; give at most {most} cells in all."
+    return ""
 
 
 def _try_task(task: str, options: Mapping[str, Any]) -> None:
@@ -377,6 +381,7 @@ def _build(task: str, label: str, base: str, preset: str | None, options: Mappin
     study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
     settings = {name: value for name, value in study.runs[0].settings["algorithm"].items() if name != "name"}
     config = overridden(ALGORITHMS[base].config, settings, f"algorithm {label!r}")
+    check_cells(config.num_cells, _outline(task))
     ALGORITHMS[base].build(label, config, _outline(task))
     return base, config
 
@@ -400,5 +405,11 @@ class _Outline(Task):
 
 @cache
 def _outline(name: str) -> _Outline:
-    objectives = make_task(name).objective_names
-    return _Outline(name=name, objective_names=objectives, policies=TASKS[name].policies)
+    task = make_task(name)
+    return _Outline(
+        name=name,
+        objective_names=task.objective_names,
+        feature_names=task.feature_names,
+        feature_bounds=task.feature_bounds,
+        policies=TASKS[name].policies,
+    )

@@ -246,7 +246,7 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
         "evaluations per iteration": _batch,
         "evaluations in all, after a first random batch": lambda settings: settings["iterations"] * _batch(settings),
         "episode length": lambda settings: settings["task"].get("episode_length"),
-        "cells of the archive": lambda settings: settings["algorithm"].get("num_cells"),
+        "cells of the archive": _cells,
         "solutions per cell": lambda settings: settings["algorithm"].get("front_length"),
         "iterations between two measurements": lambda settings: settings["log_every"],
     }
@@ -317,12 +317,18 @@ def _batch(settings: Mapping[str, Any]) -> int:
     return sum(settings["algorithm"].get(name) or 0 for name in BATCHES)
 
 
+def _cells(settings: Mapping[str, Any]) -> int | tuple[int, ...] | None:
+    """Which a file has as a list where they are a grid."""
+    given = settings["algorithm"].get("num_cells")
+    return tuple(given) if isinstance(given, list) else given
+
+
 def _shared(runs: Sequence[PlannedRun], value: Callable[[Mapping[str, Any]], Any]) -> str:
     """The value of all runs; the most frequent one last, after those of some algorithms or tasks."""
     found = [(run, value(run.settings)) for run in runs]
     frequent = [one for one, _ in Counter(each for _, each in found if each is not None).most_common()]
     if len(frequent) < 2:
-        return "".join(map(count, frequent))
+        return "".join(map(_setting, frequent))
     ways: list[Callable[[PlannedRun], str]] = [
         lambda run: display_name(run.algorithm),
         lambda run: task_title(run.task),
@@ -332,8 +338,14 @@ def _shared(runs: Sequence[PlannedRun], value: Callable[[Mapping[str, Any]], Any
         names = {one: list(dict.fromkeys(name_of(run) for run, each in found if each == one)) for one in frequent}
         if sum(map(len, names.values())) == len({name_of(run) for run, each in found if each is not None}):
             break
-    special = [f"{count(one)} ({', '.join(names[one])})" for one in frequent[1:]]
-    return f"{'; '.join(special)}; else {count(frequent[0])}"
+    special = [f"{_setting(one)} ({', '.join(names[one])})" for one in frequent[1:]]
+    return f"{'; '.join(special)}; else {_setting(frequent[0])}"
+
+
+def _setting(value: int | tuple[int, ...]) -> str:
+    if isinstance(value, tuple):
+        return "a grid of " + " \N{MULTIPLICATION SIGN} ".join(map(count, value))
+    return count(value)
 
 
 def _findings(results: Results, tables: Mapping[str, Table], figures: Path) -> Iterator[Block]:

@@ -12,7 +12,7 @@ from moqd.tasks.function import FunctionTask
 from moqd.tasks.gymnasium import gymnasium_task
 from moqd.tasks.jax_env import jax_env_task
 from moqd.tasks.locomotion import SCENES, LocomotionConfig, locomotion
-from moqd.tasks.parameters import Categorical, Integer
+from moqd.tasks.parameters import Categorical, Integer, Real
 from moqd.tasks.task import Frames, Rendering, Replay, Task
 from moqd.types import Genotype
 
@@ -22,6 +22,7 @@ __all__ = [
     "Frames",
     "FunctionTask",
     "Integer",
+    "Real",
     "Rendering",
     "Replay",
     "Task",

@@ -13,7 +13,7 @@ import numpy as np
 
 from moqd.errors import InputError
 from moqd.options import is_count
-from moqd.tasks.parameters import Bound, Space, space_of
+from moqd.tasks.parameters import Bound, Real, Space, space_of
 from moqd.tasks.pool import Call, Failure, Pool, Result, check_pool, make_pool
 from moqd.tasks.task import Rendering, Task, averaged, validated
 from moqd.types import Evaluation, Genes, Genotype, Key
@@ -65,7 +65,7 @@ class FunctionTask(Task):
     function: Callable[..., Any] | None
     """None: evaluated by hand (`moqd.Optimizer`)."""
     bounds: Mapping[str, Bound] | Sequence[Bound] = field(default=(), kw_only=True)
-    """Of each parameter (lowest, highest), an `Integer` or a `Categorical`; in a list, or by name."""
+    """Of each parameter (lowest, highest), a `Real`, an `Integer` or a `Categorical`; in a list, or by name."""
     parameter_names: Sequence[str] = field(default=(), kw_only=True)
     """If not given: those in `bounds`, or x0, x1, ..."""
     init: Callable[[Key], Genotype] | None = field(default=None, kw_only=True)
@@ -106,6 +106,7 @@ class FunctionTask(Task):
             bounds = dict(zip(space.names, space.bounds, strict=True)) if space.by_name else space.bounds
             object.__setattr__(self, "bounds", bounds)
             self._check_arguments(space)
+            self._check_scales(space)
         else:
             self._check_init(self.init)
         object.__setattr__(self, "constraint_names", tuple(self.constraint_names))
@@ -139,6 +140,16 @@ class FunctionTask(Task):
                 f"the function of task {self.name!r} takes {signature}, but is called with {', '.join(named)} by name "
                 f"({error}); give its arguments these names."
             ) from error
+
+    def _check_scales(self, space: Space) -> None:
+        """That a compiled function, which computes with 32 bits, can reach the ends of a logarithmic scale."""
+        least, most = (float(end) for end in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
+        for name, bound in zip(space.names, space.bounds, strict=True):
+            if self.traceable and isinstance(bound, Real) and not least <= bound.low < bound.high <= most:
+                raise InputError(
+                    f"the bounds of {name} are {bound}, beyond the floats of 32 bits with which a compiled function "
+                    f"computes; give bounds from {least:.2g} to {most:.2g}, or pass traceable=False."
+                )
 
     def _check_init(self, init: Callable[[Key], Genotype]) -> None:
         """That there is something to vary."""

@@ -1,11 +1,12 @@
 """Parameters of a function: reals, whole numbers and choices, all of them in the unit cube inside.
 
-There variation means the same in every unit. A whole number or a choice takes an equal part of the unit interval.
+There variation means the same in every unit. A whole number or a choice takes an equal part of the unit interval, and
+on a logarithmic scale so does every factor: from 0.01 to 0.1 it is as far as from 0.1 to 1.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
@@ -13,11 +14,38 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from moqd.errors import InputError
-from moqd.tasks.task import check_pair
+from moqd.tasks.task import check_pair, numbers
 from moqd.types import Genes
 
 MOST_VALUES = 2**23
 """Of a whole number: more of them a gene, which is a float of 32 bits, does not tell apart."""
+
+
+@dataclass(frozen=True)
+class Real:
+    """A number from `low` to `high`, both included: the same as the pair (low, high), unless `log` is given."""
+
+    low: float
+    high: float
+    log: bool = field(default=False, kw_only=True)
+    """Whether its scale is logarithmic: for what spans orders of magnitude, such as a learning rate."""
+
+    def __post_init__(self) -> None:
+        given = f"Real({self.low!r}, {self.high!r}{', log=True' if self.log else ''})"
+        if not isinstance(self.log, bool):
+            raise InputError(f"log is {self.log!r}; give True or False.")
+        ends = numbers((self.low, self.high))
+        if ends.shape != (2,) or not np.all(np.isfinite(ends)) or ends[0] >= ends[1]:
+            raise InputError(f"{given}: give two finite numbers, the lower one first.")
+        low, high = ends.tolist()
+        if self.log and low <= 0:
+            raise InputError(
+                f"{given}: a logarithmic scale cannot reach {self.low!r}; give two positive numbers, or leave log out."
+            )
+        if self.log and math.log(low) == math.log(high):
+            raise InputError(f"{given}: these have the same logarithm; leave log out.")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
 
 @dataclass(frozen=True)
@@ -65,7 +93,7 @@ class Categorical:
         return len(self.options)
 
 
-Bound: TypeAlias = tuple[float, float] | Integer | Categorical
+Bound: TypeAlias = tuple[float, float] | Real | Integer | Categorical
 
 
 class Space(NamedTuple):
@@ -73,6 +101,7 @@ class Space(NamedTuple):
 
     names: tuple[str, ...]
     bounds: tuple[Bound, ...]
+    """A real is a pair here, but for one with a logarithmic scale."""
     by_name: bool
     """Whether a function takes them as arguments of these names, and not as one vector."""
 
@@ -80,7 +109,7 @@ class Space(NamedTuple):
     def genes(self) -> Genes:
         """What variation needs to know of them."""
         return Genes(
-            num_values=np.array([bound.number if _is_discrete(bound) else 0 for bound in self.bounds]),
+            num_values=np.array([b.number if isinstance(b, (Integer, Categorical)) else 0 for b in self.bounds]),
             is_ordered=np.array([not isinstance(bound, Categorical) for bound in self.bounds]),
         )
 
@@ -94,15 +123,22 @@ class Space(NamedTuple):
         return self._vector(genotype, jnp)
 
     def _vector(self, unit: Any, xp: Any) -> Any:
-        """low + unit * extent, of which whole numbers and choices take the floor."""
-        ends = [bound if isinstance(bound, tuple) else (bound.low, bound.low + bound.number) for bound in self.bounds]
-        lower, upper = (xp.broadcast_to(end, unit.shape) for end in np.asarray(ends, unit.dtype).T)
+        """low + unit * extent: whole numbers and choices take its floor, logarithmic scales its exponential."""
+        lower, upper = _columns(map(_ends, self.bounds), unit, xp)
         value = xp.clip(lower + unit * (upper - lower), lower, upper)  # rounding may lead beyond them
         discrete = np.array([_is_discrete(bound) for bound in self.bounds])
-        if not discrete.any():
+        if discrete.any():
+            whole = xp.minimum(xp.floor(value), upper - xp.ones_like(upper))
+            value = xp.where(xp.broadcast_to(discrete, unit.shape), whole, value)
+        is_log = np.array([isinstance(bound, Real) for bound in self.bounds])
+        if not is_log.any():
             return value
-        whole = xp.minimum(xp.floor(value), upper - xp.ones_like(upper))
-        return xp.where(xp.broadcast_to(discrete, unit.shape), whole, value)
+        is_log = xp.broadcast_to(is_log, unit.shape)
+        low, high = _columns(((b.low, b.high) if isinstance(b, Real) else (1, 1) for b in self.bounds), unit, xp)
+        power = xp.clip(xp.exp(xp.where(is_log, value, xp.zeros_like(value))), low, high)
+        # Exact at the ends, of which the logarithms are rounded.
+        power = xp.where(unit <= 0, low, xp.where(unit >= 1, high, power))
+        return xp.where(is_log, power, value)
 
     def values(self, vector: Float[np.ndarray, "parameters"]) -> dict[str, Any]:
         """Each parameter as it is: a float, an int, or one of the options."""
@@ -131,6 +167,20 @@ class Space(NamedTuple):
         )
 
 
+def _columns(pairs: Iterable[tuple[float, float]], unit: Any, xp: Any) -> Any:
+    """The first and the second of each pair, both in the shape and the type of the genes."""
+    return (xp.broadcast_to(end, unit.shape) for end in np.asarray(list(pairs), unit.dtype).T)
+
+
+def _ends(bound: Bound) -> tuple[float, float]:
+    """What the genes 0 and 1 stand for."""
+    if isinstance(bound, tuple):
+        return bound
+    if isinstance(bound, Real):
+        return math.log(bound.low), math.log(bound.high)
+    return bound.low, bound.low + bound.number
+
+
 def _is_discrete(bound: Bound) -> bool:
     return isinstance(bound, (Integer, Categorical))
 
@@ -146,12 +196,16 @@ def _unit(name: str, bound: Bound, value: Any) -> float:
         if value not in bound.options:
             raise InputError(f"{name} is {value!r}; give one of {', '.join(map(repr, bound.options))}.")
         return (bound.options.index(value) + 0.5) / bound.number
-    low, high = (bound.low, bound.high) if isinstance(bound, Integer) else bound
+    low, high = bound if isinstance(bound, tuple) else (bound.low, bound.high)
     sound = isinstance(value, (int, float, np.number)) and math.isfinite(value) and low <= value <= high
     if not sound or (isinstance(bound, Integer) and value != int(value)):
         whole = "a whole number" if isinstance(bound, Integer) else "a number"
         raise InputError(f"{name} is {value!r}; give {whole} from {low} to {high}.")
-    return (value - low + 0.5) / bound.number if isinstance(bound, Integer) else (value - low) / (high - low)
+    if isinstance(bound, Integer):
+        return (value - low + 0.5) / bound.number
+    if isinstance(bound, Real):
+        low, high, value = math.log(low), math.log(high), math.log(value)
+    return (value - low) / (high - low)
 
 
 def space_of(bounds: Mapping[str, Bound] | Sequence[Bound], names: Sequence[str] = ()) -> Space:
@@ -164,7 +218,7 @@ def space_of(bounds: Mapping[str, Bound] | Sequence[Bound], names: Sequence[str]
         raise InputError("bounds is empty; give (lowest, highest) for each parameter.")
     labels = tuple(bounds) if isinstance(bounds, Mapping) else tuple(f"bounds[{i}]" for i in range(len(entries)))
     for label, entry in zip(labels, entries, strict=True):
-        if not _is_discrete(entry):
+        if not isinstance(entry, (Real, Integer, Categorical)):
             check_pair(label, entry)
     if by_name and tuple(names) not in ((), labels):
         raise InputError("parameter_names is given, but bounds has names already; leave parameter_names out.")
@@ -182,8 +236,8 @@ def space_of(bounds: Mapping[str, Bound] | Sequence[Bound], names: Sequence[str]
 
 
 def _plain(bound: Bound) -> Bound:
-    """A pair of floats, whatever it was given as."""
-    if isinstance(bound, (Integer, Categorical)):
+    """A pair of floats, whatever it was given as, where it is one."""
+    if isinstance(bound, (Integer, Categorical)) or (isinstance(bound, Real) and bound.log):
         return bound
-    low, high = bound
+    low, high = (bound.low, bound.high) if isinstance(bound, Real) else bound
     return float(low), float(high)

@@ -72,13 +72,18 @@ def _polynomial(key: Key, parents: Sequence[Genotypes], genes: Genes | None, con
     return polynomial(key, parents[0], genes, rate=1.0)
 
 
+def _four(parents: Sequence[Genotypes]) -> tuple[Genotypes, Genotypes, Genotypes, Genotypes]:
+    parent, other, one, two = parents[:4]
+    return parent, other, one, two
+
+
 OPERATORS: Mapping[str, Operator] = {
     "iso-line": Operator(2, _iso_line),
     "sbx": Operator(2, _sbx, needs_bounds=True),
     "polynomial": Operator(1, _polynomial, needs_bounds=True),
     "gaussian": Operator(1, lambda key, parents, genes, config: gaussian(key, parents[0], genes)),
-    "de": Operator(4, lambda key, parents, genes, config: de_rand(key, *parents[:4], genes)),
-    "de-elite": Operator(4, lambda key, parents, genes, config: de_elite(key, *parents[:4], genes)),
+    "de": Operator(4, lambda key, parents, genes, config: de_rand(key, *_four(parents), genes)),
+    "de-elite": Operator(4, lambda key, parents, genes, config: de_elite(key, *_four(parents), genes)),
 }
 ADAPTIVE = "adaptive"
 
@@ -98,7 +103,8 @@ class Mixture(NamedTuple):
 
 
 class Credit(NamedTuple):
-    """What shares that adapt follow, per operator: offspring that entered, and offspring made, the newest counting most."""
+    """What shares that adapt follow: of each operator the offspring that entered and those made, the newest counting
+    most."""
 
     entered: Float[Array, "operators"]
     made: Float[Array, "operators"]
@@ -179,7 +185,8 @@ def vary(
     if len(mixture.names) == 1:
         return _as_genotype(OPERATORS[mixture.names[0]].apply(key, matrices, genes, config), parents[0])
     keys = jax.random.split(key, len(mixture.names))
-    made = jnp.stack([OPERATORS[name].apply(one, matrices, genes, config) for name, one in zip(mixture.names, keys)])
+    pairs = zip(mixture.names, keys, strict=True)
+    made = jnp.stack([OPERATORS[name].apply(one, matrices, genes, config) for name, one in pairs])
     operator = operator_of(shares_of(mixture, credit), made.shape[1])
     return _as_genotype(made[operator, jnp.arange(made.shape[1])], parents[0])
 
