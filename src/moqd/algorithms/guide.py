@@ -27,7 +27,7 @@ SIZE = 64
 """Of the population."""
 LEAST, MOST = 0.25, 0.95
 """Shares of the offspring that the guide may have."""
-GAIN = 2.5
+GAIN = 3.0
 """Its share for each offspring in which it advances."""
 MEMORY = 0.9
 """How much of the progress before counts in the next iteration."""
