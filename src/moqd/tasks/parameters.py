@@ -75,6 +75,12 @@ class Space(NamedTuple):
     by_name: bool
     """Whether a function takes them as arguments of these names, and not as one vector."""
 
+    @property
+    def num_designs(self) -> int | None:
+        """How many there are; None where there are reals."""
+        numbers = [bound.number for bound in self.bounds if isinstance(bound, (Integer, Categorical))]
+        return math.prod(numbers) if len(numbers) == len(self.bounds) else None
+
     def vector(
         self, genotype: Float[Array | np.ndarray, "*batch parameters"]
     ) -> Float[np.ndarray, "*batch parameters"]:
