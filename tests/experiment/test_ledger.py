@@ -213,8 +213,10 @@ def test_interrupted_in_an_exhausted_space_it_knows_what_it_knew(tmp_path):
 
 
 def test_a_run_goes_on_though_its_evaluations_are_not_there(tmp_path):
-    """As those of earlier versions, which have no column for them either."""
+    """As in runs of earlier versions."""
     task = moqd.FunctionTask(worth, **NAMES)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / EVALUATIONS).write_bytes(b"of a process that was killed before it had written its config")
     moqd.run("mome", task, iterations=3, out=tmp_path / "run", **OPTIONS["mome"])
     path = tmp_path / "run" / EVALUATIONS
     content = path.read_bytes()
