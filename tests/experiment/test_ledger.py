@@ -440,6 +440,16 @@ def test_nobody_is_asked_for_the_same_design_twice(tmp_path, rng):
     assert same(found.archive, expected.archive)
 
 
+def test_where_results_vary_one_is_asked_again():
+    told = []
+    with moqd.Optimizer(moqd.FunctionTask(None, noisy=True, **TINY), ga_batch=4, num_cells=4) as optimizer:
+        for _ in range(5):
+            for one in optimizer.ask():
+                told.append((one.parameters["teeth"], one.parameters["material"]))
+                optimizer.tell(one, *worth(one.parameters["teeth"], 2, 1, one.parameters["material"]))
+    assert len(told) == 20 > len(set(told))
+
+
 # ------------------------------------------------------------------------------------------------------ the ledger
 
 

@@ -44,9 +44,9 @@ class Optimizer:
     """`ask` for candidates, evaluate them in any way and order, and `tell` what came of each.
 
     When all candidates of a batch have been told, the algorithm goes on to the next one; no design is asked for twice,
-    unless the task is noisy or has resamples. With `out`, an optimizer is
-    kept in that folder, and made again with the same arguments it goes on from there; without, it ends with the
-    program. Use it in a `with` statement, or `close` it.
+    unless the task is noisy or has resamples. With `out`, an optimizer is kept in that folder, and made again with the
+    same arguments it goes on from there; without, it ends with the program. Use it in a `with` statement, or `close`
+    it.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Optimizer:
             self._desk.end(error)
 
 
-_ALL_TOLD = "every design that there is has been evaluated, so there is nothing left to ask for; see optimizer.run."
+_ALL_TOLD = "every design that there is has been evaluated; moqd.load_run of the optimizer's folder gives the result."
 
 
 class _Completion(Callback):
@@ -213,7 +213,8 @@ class _Completion(Callback):
         self._control, self.is_reached = control, False
 
     def on_log(self, row: Mapping[str, float]) -> None:
-        if row["evaluations"] - row.get("reused_evaluations", 0) == self._num_designs:
+        reused = row.get("reused_evaluations")  # None: designs may be asked for again
+        if reused is not None and row["evaluations"] - reused == self._num_designs:
             self.is_reached = True
             self._control.stop()
 
