@@ -38,9 +38,7 @@ def test_crossover_is_distributed_as_pymoos(first, second):
     ours = sbx(jax.random.key(0), rows(*first), rows(*second), REALS, rate=1.0)
     parents = np.stack([np.tile(first, (NUMBER, 1)), np.tile(second, (NUMBER, 1))])
     eta, exchanged = np.full((NUMBER, 1), 15.0), np.full((NUMBER, 1), 0.5)
-    children = cross_sbx(
-        parents, np.zeros(3), np.ones(3), eta, 0.5, exchanged, random_state=np.random.default_rng(1)
-    )
+    children = cross_sbx(parents, np.zeros(3), np.ones(3), eta, 0.5, exchanged, random_state=np.random.default_rng(1))
     assert_same_distribution(ours, children[0])
 
 
@@ -57,6 +55,14 @@ def test_polynomial_mutation_is_distributed_as_pymoos(parent):
         random_state=np.random.default_rng(1),
     )
     assert_same_distribution(ours, theirs)
+
+
+@pytest.mark.parametrize("name", ["sbx", "polynomial"])
+@pytest.mark.parametrize("genes", [REALS, MIXED])
+def test_no_child_is_a_copy_of_its_parents(name, genes):
+    parents = [rows(0.45, 0.45, 0.625), rows(0.45, 0.45, 0.625)]
+    child = np.asarray(OPERATORS[name].apply(jax.random.key(0), parents, genes, VariationConfig()))
+    assert (child != np.asarray(parents[0])).any(axis=1).all()
 
 
 def test_crossed_children_keep_the_middle_of_their_parents():
@@ -89,10 +95,12 @@ def test_differential_steps_are_differences():
 def test_gaussian_steps_have_all_scales_and_are_mirrored():
     child = np.asarray(gaussian(jax.random.key(0), rows(0.5, 0.5, 0.5), None, sigma=0.3))
     moved = np.abs(child - 0.5)[child != 0.5]
-    # Sizes are log-uniform from 0.009 to 0.3: the mean of sigma squared is known.
+    # Sizes are log-uniform from 0.009 to 0.3: the mean of their squares is known. Between one gene and all three of a
+    # child move: the mean of a log-uniform share.
     low, high = 0.03 * 0.3, 0.3
-    assert moved.size > NUMBER
-    assert np.mean(moved**2) == pytest.approx((high**2 - low**2) / (2 * np.log(high / low)), rel=0.05)
+    assert moved.size / child.size == pytest.approx((1 - 1 / 3) / np.log(3), rel=0.02)
+    steps = np.asarray(gaussian(jax.random.key(1), jnp.zeros((100 * NUMBER, 1)), None, sigma=0.3))
+    assert np.mean(steps**2) == pytest.approx((high**2 - low**2) / (2 * np.log(high / low)), rel=0.02)
     np.testing.assert_allclose(mirror(jnp.array([[-0.2, 1.3, 0.4, 2.1]])), [[0.2, 0.7, 0.4, 0.1]], atol=1e-6)
 
 

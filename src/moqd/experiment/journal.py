@@ -123,9 +123,11 @@ class BatchJournal:
 
 
 def lost_evaluations(run: Run) -> list[str]:
-    """Sentences on what is not in the archive, or not where it should be."""
+    """Sentences on what was not evaluated, is not in the archive, or not where it should be."""
     last = {name: column[-1] for name, column in run.metrics.items() if len(column)}
     facts = []
+    if (reused := last.get("reused_evaluations", 0)) > 0:
+        facts.append(f"{reused:,.0f} evaluations took no call, because their designs were known already")
     if failed := int(last.get("failed_evaluations", 0)):
         kinds = Counter(kind for line in _failures(run.path) if isinstance(kind := _object(line).get("kind"), str))
         listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())

@@ -2,10 +2,11 @@
 
 A traceable task is compiled together with the algorithm into one loop over the iterations between two log points; the
 number of iterations is an argument, so that it is compiled once. A host task runs the same three calls from Python; so
-does a task or an algorithm that spreads its batch over the devices, so that only this is done by all of them.
+does a task or an algorithm that spreads its batch over the devices, so that only this is done by all of them. Between
+`ask` and `evaluate` of a host task stands its ledger, so that no design is evaluated twice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -17,16 +18,23 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt
 
 from moqd.algorithms import Algorithm
+from moqd.algorithms.algorithm import random_offspring
 from moqd.archive import Archive
 from moqd.devices import compiled, on_all, on_one, release_memory, shapes_on_all, shapes_on_one
 from moqd.errors import DivergenceError, EvaluationError, InputError
 from moqd.experiment.journal import RunJournal
+from moqd.experiment.ledger import SEEDED, Designs, ledger_for
 from moqd.tasks import FunctionTask, Task
+from moqd.tasks.function import Measured
 from moqd.tasks.task import validated
 from moqd.types import Evaluation, Genotype, Key, Offspring, Source
 
 FAILED_BATCHES = 3
 """A run in which every evaluation of so many first batches failed stops."""
+
+ATTEMPTS = 8
+"""How often offspring are varied again where a batch holds designs that were evaluated before; then as often drawn at
+random."""
 
 LARGE = 2**26
 """Bytes of archive and buffer from which on a run takes care of its memory."""
@@ -40,6 +48,7 @@ class Purpose(IntEnum):
     TELL = 2
     EVALUATE_SEED = 3
     TELL_SEED = 4
+    ASK_AGAIN = 5
 
 
 class Progress(NamedTuple):
@@ -77,6 +86,8 @@ Metrics = dict[str, Float[Array, ""]]
 class Loop:
     """An algorithm on a task, from the first random batch on; `carry` is always that of the last whole iteration."""
 
+    batch: int
+    """Offspring per iteration."""
     carry: Carry
     metrics: Metrics
     """Those of the last iteration that the algorithm adds to the log."""
@@ -89,9 +100,13 @@ class Loop:
     def __init__(self, algorithm: Algorithm, task: Task, seed: int) -> None:
         self._algorithm, self._task = algorithm, task
         self._journal: RunJournal | None = None
+        self.ledger = ledger_for(task)
+        """None where designs may be evaluated again: compiled, noisy, or no plain parameters."""
         self._all_failed = 0
         """Batches in a row of which every evaluation failed, of a task on the host."""
         self._keys = jax.jit(keys_for)
+        self._keys_again = jax.jit(keys_again)
+        self._random = jax.jit(lambda key: random_offspring(key, task, self.batch))
         self._root = jax.random.key(seed)
         self._spread = task.uses_devices or algorithm.uses_devices
         self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
@@ -186,11 +201,13 @@ class Loop:
             self.iteration = stop
         else:
             before = None if self._task.traceable else int(self.carry.progress.failed)  # only a host task waits for it
+            calls = 0 if self.ledger is None else self.ledger.num_calls
             self.carry, self.metrics = self._step(self._root, jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
             if before is not None:
                 every = int(self.carry.progress.failed) - before == self.batch
-                self._all_failed = self._all_failed + 1 if every else 0
+                none_made = self.ledger is not None and self.ledger.num_calls == calls
+                self._all_failed = self._all_failed + 1 if every and not none_made else 0
 
     def _tell_seeds(self, seeds: Seeds) -> None:
         """Solutions from elsewhere, evaluated as this task does and told as random ones are, batch by batch."""
@@ -202,7 +219,7 @@ class Loop:
             offspring = Offspring(genotype, preference, jnp.full(self.batch, Source.RANDOM, jnp.int32))
             offspring = on_one(offspring) if self._spread else offspring
             key = self._key(jnp.int32(index), Purpose.EVALUATE_SEED)
-            evaluate = partial(self._evaluate, key, iteration=-1, name=f"seeds-{index}")
+            evaluate = partial(self._evaluate_seeds, key, f"seeds-{index}")
             evaluation = evaluated(self._task, evaluate, offspring.genotype, min(self.batch, number - start))
             there = self.place(rows < number)
             steps = None if evaluation.num_steps is None else jnp.where(there, evaluation.num_steps, 0)
@@ -213,6 +230,11 @@ class Loop:
         padding = jnp.int32(-number % self.batch)  # which is not valid, but has not failed
         self.carry = self.carry._replace(progress=progress._replace(failed=progress.failed - padding))
 
+    def _evaluate_seeds(self, key: Key, name: str, genotype: Genotype) -> Evaluation:
+        if self.ledger is None:
+            return self._evaluate(key, genotype, SEEDED, name)
+        return self._evaluate_new(key, self.ledger.designs(genotype), SEEDED, name)
+
     def _iterate(self, root: Key, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         """The seed is an argument, so that runs with other seeds take the same program from the cache."""
         _, metrics = jax.eval_shape(self._step, root, start, carry)
@@ -222,8 +244,20 @@ class Loop:
     def _step(self, root: Key, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         key_ask, key_evaluate, key_tell = self._keys(root, iteration)
         offspring = self._ask(key_ask, iteration, carry.state)
-        evaluation = self._evaluate(key_evaluate, offspring.genotype, iteration)
+        if self.ledger is None:
+            evaluation = self._evaluate(key_evaluate, offspring.genotype, iteration)
+        else:
+            asked, further = offspring, self._ask_again(root, iteration, carry.state)
+            offspring, designs = self.ledger.without_repeats(asked, further)
+            offspring = asked if offspring is asked else jax.tree.map(self.place, offspring)
+            evaluation = self._evaluate_new(key_evaluate, designs, int(iteration))
         return self._tell(key_tell, carry, offspring, evaluation)
+
+    def _ask_again(self, root: Key, iteration: Int[Array, ""], state: Any) -> Iterator[Offspring]:
+        """What may stand in for designs that were evaluated before: varied again, and then random."""
+        key_vary, key_random = self._keys_again(root, iteration)
+        yield from (self._ask(key, iteration, state) for key in key_vary)
+        yield from map(self._random, key_random)
 
     def _evaluation_program(self) -> Any:
         task = self._task
@@ -240,6 +274,18 @@ class Loop:
         if not self._task.uses_devices:
             return self._program(key, genotype)
         return on_one(self._program(*on_all((key, genotype))))
+
+    def _evaluate_new(self, key: Key, designs: Designs, iteration: int, name: str = "") -> Evaluation:
+        """Only those of which the ledger knows nothing are evaluated."""
+        assert self.ledger is not None
+        assert isinstance(self._task, FunctionTask)
+        task, journal = self._task, self._journal
+
+        def measure(rows: list[int]) -> Measured:
+            batch = None if journal is None else journal.batch(iteration, name)
+            return task.measure(key, designs.parameters[rows], batch, rows)
+
+        return task.evaluation(self.ledger.measured(designs, iteration, measure))
 
     def _compile_ahead(self) -> None:
         offspring = self._offspring
@@ -361,6 +407,12 @@ def keys_for(root: Key, iteration: Int[Array, ""]) -> tuple[Key, Key, Key]:
     """Those of an iteration: to ask, evaluate and tell."""
     ask, evaluate, tell = (key_for(root, iteration, one) for one in (Purpose.ASK, Purpose.EVALUATE, Purpose.TELL))
     return ask, evaluate, tell
+
+
+def keys_again(root: Key, iteration: Int[Array, ""]) -> tuple[list[Key], list[Key]]:
+    """Those of an iteration to vary again, and to draw at random."""
+    keys = list(jax.random.split(key_for(root, iteration, Purpose.ASK_AGAIN), 2 * ATTEMPTS))
+    return keys[:ATTEMPTS], keys[ATTEMPTS:]
 
 
 def reference_from(

@@ -21,7 +21,7 @@ from moqd.algorithms import Algorithm, make_algorithm
 from moqd.archive import Archive
 from moqd.errors import InputError, MissingFileError, StoppedError
 from moqd.experiment.control import Control
-from moqd.experiment.run import resume, run
+from moqd.experiment.run import Callback, resume, run
 from moqd.experiment.store import CONFIG, Run, load_run, read_config
 from moqd.tasks.function import FunctionTask, Journal
 from moqd.tasks.pool import Call, Failure, Result
@@ -43,9 +43,10 @@ class Candidate(NamedTuple):
 class Optimizer:
     """`ask` for candidates, evaluate them in any way and order, and `tell` what came of each.
 
-    When all candidates of a batch have been told, the algorithm goes on to the next one. With `out`, an optimizer is
-    kept in that folder, and made again with the same arguments it goes on from there; without, it ends with the
-    program. Use it in a `with` statement, or `close` it.
+    When all candidates of a batch have been told, the algorithm goes on to the next one; no design is asked for twice,
+    unless the task is noisy or has resamples. With `out`, an optimizer is kept in that folder, and made again with the
+    same arguments it goes on from there; without, it ends with the program. Use it in a `with` statement, or `close`
+    it.
     """
 
     def __init__(
@@ -168,6 +169,7 @@ class Optimizer:
         self.close()
 
     def _go(self) -> None:
+        completion = _Completion(self._task, self._control)
         try:
             if (self._folder / CONFIG).exists():
                 iterations = max(read_config(self._folder)["iterations"], self._iterations)
@@ -176,6 +178,7 @@ class Optimizer:
                     task=self._task,
                     algorithm=self._algorithm,
                     iterations=iterations,
+                    callbacks=[completion],
                     control=self._control,
                 )
             else:
@@ -187,15 +190,33 @@ class Optimizer:
                     out=self._folder,
                     log_every=1,
                     checkpoint_minutes=0,
+                    callbacks=[completion],
                     control=self._control,
                 )
-            self._desk.end(
-                InputError("all of its iterations are done; make an Optimizer with more, in the same folder.")
-            )
+            done = "all of its iterations are done; make an Optimizer with more, in the same folder."
+            self._desk.end(InputError(_ALL_TOLD if completion.is_reached else done))
         except (StoppedError, _ClosedError):
-            self._desk.end(InputError("the optimizer is closed; make a new one, with the same folder."))
+            closed = "the optimizer is closed; make a new one, with the same folder."
+            self._desk.end(InputError(_ALL_TOLD if completion.is_reached else closed))
         except BaseException as error:
             self._desk.end(error)
+
+
+_ALL_TOLD = "every design that there is has been evaluated; moqd.load_run of the optimizer's folder gives the result."
+
+
+class _Completion(Callback):
+    """Stops a run in which there is nothing left to ask for."""
+
+    def __init__(self, task: FunctionTask, control: Control) -> None:
+        self._num_designs = None if task.space is None else task.space.num_designs
+        self._control, self.is_reached = control, False
+
+    def on_log(self, row: Mapping[str, float]) -> None:
+        reused = row.get("reused_evaluations")  # None: designs may be asked for again
+        if reused is not None and row["evaluations"] - reused == self._num_designs:
+            self.is_reached = True
+            self._control.stop()
 
 
 class _ClosedError(Exception):

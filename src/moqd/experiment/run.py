@@ -34,6 +34,7 @@ from moqd.experiment.compilation import use_cache
 from moqd.experiment.control import Control
 from moqd.experiment.journal import FAILURES
 from moqd.experiment.journal import FOLDER as JOURNAL
+from moqd.experiment.ledger import EVALUATIONS, INHERITED, read_evaluations, write_evaluations
 from moqd.experiment.lock import FOLDER as LOCK
 from moqd.experiment.lock import RunLock
 from moqd.experiment.loop import Loop, Seeds
@@ -41,6 +42,7 @@ from moqd.experiment.packing import on_host
 from moqd.experiment.presets import iterations_for
 from moqd.experiment.store import (
     ARCHIVE,
+    COMPARED,
     CONFIG,
     METRICS,
     MetricsFile,
@@ -60,7 +62,7 @@ from moqd.experiment.store import (
 from moqd.files import FORMAT, write_json
 from moqd.metrics import archive_metrics
 from moqd.options import checked_seed, recorded, whole_number
-from moqd.tasks import Task
+from moqd.tasks import FunctionTask, Task
 from moqd.types import Source
 
 PACKAGES = ("moqd", "jax", "jaxlib", "numpy", "scikit-learn", "optax", "brax", "mujoco")
@@ -111,7 +113,8 @@ def run(
 
     The algorithm is one that `make_algorithm` made, or a name, of which `options` may be given: ga_batch=64. A first
     batch of random solutions comes on top of either, and before it the solutions of the archive `init_from`, if there
-    is one. With `out`, the run is written to that folder, with a checkpoint every `checkpoint_minutes` (0: after every
+    is one; of an `init_from` that is a run of the same function on the host, no design is evaluated that was evaluated
+    there. With `out`, the run is written to that folder, with a checkpoint every `checkpoint_minutes` (0: after every
     chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
     `snapshot_every` iterations. `control` stops it from another thread. `progress` shows how it goes.
     """
@@ -130,6 +133,7 @@ def run(
         raise InputError(f"checkpoint_minutes is {checkpoint_minutes!r}; give a number that is not negative.")
     start = None if init_from is None else _archive_from(init_from, task)
     loop = Loop(algorithm, task, seed)
+    _inherit(loop, init_from, task)
     config = {
         "format": FORMAT,
         "task": described(task),
@@ -167,8 +171,9 @@ def _go_in(folder: Path, session: "_Session", config: Mapping[str, Any], start: 
         _new_folder(folder)  # still: another process may have been faster
         if start is not None:
             write_archive(folder / SEEDS, start)
-        write_json(folder / CONFIG, config)
         session.write_to(folder, lock)
+        session.begin()
+        write_json(folder / CONFIG, config)
         try:
             return session.go(start)
         except (InputError, EvaluationError):
@@ -252,6 +257,14 @@ class _Session:
         self._folder, self._lock = folder, lock
         self._loop.write_to(folder)
 
+    def begin(self) -> None:
+        """A new run: what another has left in the folder counts no more."""
+        assert self._folder is not None
+        if self._loop.journal is not None:
+            self._loop.journal.begin()
+        (self._folder / EVALUATIONS).unlink(missing_ok=True)
+        self._write_evaluations()
+
     def go(self, start: Archive | None, *, resuming: bool = False) -> Run:
         self._begin = time.perf_counter()
         try:
@@ -259,10 +272,8 @@ class _Session:
                 callback.on_start(self._config)
             self._loop.prepare()
             checkpoint = self._find_checkpoint() if resuming else None
-            if self._loop.journal is not None and resuming:
-                self._loop.journal.rewind(-2 if checkpoint is None else checkpoint.facts["iteration"])
-            elif self._loop.journal is not None:
-                self._loop.journal.begin()
+            if resuming:
+                self._rewind(INHERITED if checkpoint is None else checkpoint.facts["iteration"])
             if checkpoint is None:
                 self._start(start)
             else:
@@ -322,6 +333,16 @@ class _Session:
                 stacklevel=4,
             )
         return checkpoint
+
+    def _rewind(self, iteration: int) -> None:
+        """Journal and ledger as they were at the end of this iteration."""
+        assert self._folder is not None
+        if self._loop.journal is not None:
+            self._loop.journal.rewind(iteration)
+        if self._loop.ledger is not None and isinstance(self._task, FunctionTask):
+            known = read_evaluations(self._folder, self._task)
+            if known is not None:
+                self._loop.ledger.restore(known, iteration)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         assert self._folder is not None
@@ -393,9 +414,16 @@ class _Session:
             callback.on_checkpoint(path)
 
     def _write_archive(self) -> None:
+        """And what was evaluated, so that it is there before a checkpoint is that counts on it."""
+        self._write_evaluations()
         if self._folder is not None:
             self._check_lock()
             write_archive(self._folder / ARCHIVE, self._loop.archive, self._loop.iteration)
+
+    def _write_evaluations(self) -> None:
+        if self._folder is not None and self._loop.ledger is not None:
+            self._check_lock()
+            write_evaluations(self._folder, self._loop.ledger.evaluations)
 
     def _write_config(self) -> None:
         if self._folder is not None:
@@ -424,6 +452,8 @@ class _Session:
             self._file = MetricsFile(self._folder / METRICS, columns, self._rows)
 
     def _log(self, row: dict[str, float]) -> None:
+        if self._rows:  # which may be of a task that counted more
+            row = dict.fromkeys(self._rows[0], float("nan")) | row
         self._rows.append(row)
         if self._file is not None:
             self._check_lock()
@@ -448,6 +478,7 @@ class _Session:
             **{f"added_{source.name.lower()}": float(progress.added[source]) for source in Source},
             "infeasible_evaluations": self._num_evaluations() - float(progress.failed) - float(progress.feasible),
             "hypervolume_exact": exact,
+            **({} if loop.ledger is None else {"reused_evaluations": self._num_evaluations() - loop.ledger.num_calls}),
             **({"env_steps": float(loop.total_steps)} if loop.total_steps else {}),
             **{name: float(value) for name, value in loop.metrics.items()},
         }
@@ -470,7 +501,9 @@ class _Session:
         archive = self._loop.archive
         del self._loop.carry  # what was learned and learned from: not needed any more, and large
         archive = on_host(archive)
-        result = Run(self._task, self._config, archive, columns_of(self._rows), self._folder)
+        ledger = self._loop.ledger if self._folder is None else None
+        known = None if ledger is None else ledger.evaluations
+        result = Run(self._task, self._config, archive, columns_of(self._rows), self._folder, _evaluations=known)
         for callback in self._callbacks:
             callback.on_end(result)
         return result
@@ -510,6 +543,25 @@ def _archive_from(source: Run | Archive | str | os.PathLike[str], task: Task) ->
     if not np.any(np.asarray(archive.valid)):
         raise InputError("init_from is an archive without solutions; give one that has some.")
     return archive
+
+
+def _inherit(loop: Loop, source: Run | Archive | str | os.PathLike[str] | None, task: Task) -> None:
+    """Of a run of the same function all that it evaluated; an archive alone does not say what it was made by."""
+    if loop.ledger is None or not isinstance(task, FunctionTask):
+        return
+    if isinstance(source, Run):
+        config, folder, known = source.config, source.path, source._evaluations
+    elif isinstance(source, str | os.PathLike) and not Path(source).is_file():
+        config, folder, known = read_config(Path(source)), Path(source), None
+    else:
+        return
+    here, there = described(task), config["task"]
+    if any(here[name] != there.get(name) for name in COMPARED):
+        return
+    if known is None and folder is not None:
+        known = read_evaluations(folder, task)
+    if known is not None and known.function and known.function == loop.ledger.evaluations.function:
+        loop.ledger.inherit(known)
 
 
 def _algorithm_of(config: Mapping[str, Any], folder: Path, task: Task, algorithm: Algorithm | None) -> Algorithm:
@@ -600,7 +652,7 @@ def _new_folder(folder: Path) -> Path:
 
 def _is_left_over(path: Path) -> bool:
     """Whether it is of a study, or of a process that was killed before it had written its config."""
-    return path.name in (LOCK, SEEDS, OUTCOME, LOG, TIMING, FAILURES, JOURNAL) or (
+    return path.name in (LOCK, SEEDS, EVALUATIONS, OUTCOME, LOG, TIMING, FAILURES, JOURNAL) or (
         path.name.startswith(".") and path.name.endswith(".tmp")
     )
 

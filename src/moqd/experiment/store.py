@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 
 from moqd.archive import Archive
 from moqd.errors import InputError, MissingFileError, StorageError, to_resume
+from moqd.experiment.ledger import Evaluations
 from moqd.experiment.packing import packed, unpacked
 from moqd.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
 from moqd.options import MOST_SEED
@@ -69,6 +70,8 @@ class Run:
     metrics: Mapping[str, Float[np.ndarray, "rows"]]
     """The columns of metrics.csv."""
     path: Path | None = None
+    _evaluations: Evaluations | None = field(default=None, kw_only=True)
+    """Those on the host, of a run that was not written anywhere."""
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f" in {str(self.path)!r}"

@@ -192,7 +192,7 @@ class FunctionTask(Task):
     def _evaluate(self, key: Key, genotype: Genotype, journal: Journal | None) -> Evaluation:
         if self.traceable:
             return self._evaluate_traced(key, genotype)
-        return self._evaluate_on_host(key, jax.tree.map(np.asarray, genotype), journal)
+        return self.evaluation(self.measure(key, self.parameters(genotype), journal))
 
     def parameters(self, genotype: Genotype) -> Any:
         """Genotypes in the user's units: of each the vector of its parameters (of a choice, its index)."""
@@ -227,7 +227,7 @@ class FunctionTask(Task):
                 f"the function of task {self.name!r} raised {type(error).__name__} when JAX traced it "
                 f"({first_line(error)}); write it with jax.numpy, or pass traceable=False to run it on the host."
             ) from error
-        return self._evaluation(measured)
+        return self.evaluation(measured)
 
     def _traced_call(self, x: Any, key: Key) -> Any:
         seed = {"seed": key} if self.noisy else {}
@@ -237,13 +237,19 @@ class FunctionTask(Task):
 
     # ------------------------------------------------------------------------------------------------ on the host
 
-    def _evaluate_on_host(self, key: Key, genotype: Genotype, journal: Journal | None) -> Evaluation:
-        x = self.parameters(genotype)
+    def measure(
+        self, key: Key, x: Any, journal: Journal | None = None, places: Sequence[int] | None = None
+    ) -> Measured:
+        """What the function says of parameters, a row each, called on the host; NaN where it failed.
+
+        `places` are those of the rows in the batch that the journal is of, if they are not all of it.
+        """
         number = jax.tree.leaves(x)[0].shape[0]
         if self.batched:
-            return self._evaluation(self._measure_batch(x, number, self._seeds(key, number)[0]))
+            return self._measure_batch(x, number, self._seeds(key, number)[0])
+        places = range(number) if places is None else places
         rows = [jax.tree.map(lambda leaf, i=i: leaf[i], x) for i in range(number)]
-        outcomes = self._known(rows, journal)
+        outcomes = self._known(rows, places, journal)
         missing = [i for i in range(number) if i not in outcomes]
         for attempt in range(1, self.retries + 2):
             if not missing:
@@ -251,7 +257,7 @@ class FunctionTask(Task):
             seeds = self._seeds(key if attempt == 1 else jax.random.fold_in(key, attempt), number)
             calls = [self._arguments(rows[i], seeds[i]) for i in missing]
             again = []
-            for index, result in self._calls(calls, missing, journal):
+            for index, result in self._calls(calls, [places[i] for i in missing], journal):
                 is_sound = (journal is not None and journal.iteration > 0) or any(
                     one.measured is not None for one in outcomes.values()
                 )
@@ -263,19 +269,19 @@ class FunctionTask(Task):
                 if outcome.failure is not None:
                     self.failures.append(f"{outcome.failure.reason} at {self._told(rows[row])}")
                 if journal is not None:
-                    journal.note(row, self._noted(rows[row]), outcome)
+                    journal.note(places[row], self._noted(rows[row]), outcome)
             missing = sorted(again)
         columns = zip(*(self._columns(outcomes[i].measured) for i in range(number)), strict=True)
-        return self._evaluation(Measured(*(np.stack(column) for column in columns)))
+        return Measured(*(np.stack(column) for column in columns))
 
     def _seeds(self, key: Key, number: int) -> list[int] | list[None]:
         """One for each of a batch; None if the function takes none."""
         return np.asarray(jax.random.bits(key, (number,), "uint32")).tolist() if self.noisy else [None] * number
 
-    def _known(self, rows: Sequence[Any], journal: Journal | None) -> dict[int, Outcome]:
+    def _known(self, rows: Sequence[Any], places: Sequence[int], journal: Journal | None) -> dict[int, Outcome]:
         if journal is None:
             return {}
-        found = {i: journal.known(i, self._noted(row)) for i, row in enumerate(rows)}
+        found = {i: journal.known(places[i], self._noted(row)) for i, row in enumerate(rows)}
         return {i: outcome for i, outcome in found.items() if outcome is not None}
 
     def _calls(
@@ -367,8 +373,11 @@ class FunctionTask(Task):
     # ---------------------------------------------------------------------------------------- what it returned
 
     @cached_property
-    def _evaluation(self) -> Callable[[Measured], Evaluation]:
-        """Compiled: operation by operation, it would take longer than a small population's generation."""
+    def evaluation(self) -> Callable[[Measured], Evaluation]:
+        """What was measured of a batch, as algorithms take it.
+
+        Compiled: operation by operation, it would take longer than a small population's generation.
+        """
         return jax.jit(self._evaluation_of)
 
     def _evaluation_of(self, measured: Measured) -> Evaluation:

@@ -113,6 +113,12 @@ class Space(NamedTuple):
             is_ordered=np.array([not isinstance(bound, Categorical) for bound in self.bounds]),
         )
 
+    @property
+    def num_designs(self) -> int | None:
+        """How many there are; None where there are reals."""
+        numbers = [bound.number for bound in self.bounds if isinstance(bound, (Integer, Categorical))]
+        return math.prod(numbers) if len(numbers) == len(self.bounds) else None
+
     def vector(
         self, genotype: Float[Array | np.ndarray, "*batch parameters"]
     ) -> Float[np.ndarray, "*batch parameters"]:

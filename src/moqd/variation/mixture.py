@@ -64,12 +64,14 @@ def _iso_line(key: Key, parents: Sequence[Genotypes], genes: Genes | None, confi
 def _sbx(key: Key, parents: Sequence[Genotypes], genes: Genes | None, config: VariationConfig) -> Genotypes:
     assert genes is not None
     key_cross, key_mutate = jax.random.split(key)
-    return polynomial(key_mutate, sbx(key_cross, parents[0], parents[1], genes), genes)
+    child = sbx(key_cross, parents[0], parents[1], genes)
+    copied = jnp.all(child == parents[0], axis=1) | jnp.all(child == parents[1], axis=1)
+    return polynomial(key_mutate, child, genes, must=copied)
 
 
 def _polynomial(key: Key, parents: Sequence[Genotypes], genes: Genes | None, config: VariationConfig) -> Genotypes:
     assert genes is not None
-    return polynomial(key, parents[0], genes, rate=1.0)
+    return polynomial(key, parents[0], genes, rate=1.0, must=jnp.ones(parents[0].shape[0], bool))
 
 
 def _four(parents: Sequence[Genotypes]) -> tuple[Genotypes, Genotypes, Genotypes, Genotypes]:
@@ -166,7 +168,7 @@ def shares_of(mixture: Mixture, credit: Credit | None) -> Float[Array, "operator
 
 def operator_of(shares: Float[Array, "operators"], batch: int) -> Int[Array, "batch"]:
     """The operator of each offspring: blocks of the batch as large as the shares, rounded."""
-    ends = jnp.round(jnp.cumsum(shares)[:-1] * batch)
+    ends = jnp.round(jnp.cumsum(shares)[:-1] * batch).astype(jnp.int32)
     return jnp.sum(jnp.arange(batch)[:, None] >= ends[None, :], axis=1)
 
 
