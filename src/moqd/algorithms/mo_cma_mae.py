@@ -23,6 +23,9 @@ from moqd.variation.iso_line import iso_line
 
 FULL_PARAMETERS = 100
 LEAST_STEP, MOST_STEP = 1e-6, 1e3
+BIG = 1e3
+TIER_WORST = 3.0
+TIER_ALPHA = 0.1
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class MoCmaMaeConfig:
     spread_sigma: float = 0.0
     select_filter: bool = False
     op: str = "line"
+    loose: float = 0.0
+    tier: bool = False
 
 
 class Thresholds(NamedTuple):
@@ -65,6 +70,7 @@ class MoCmaMaeState(NamedTuple):
     frame: Frame
     spread: Float[Array, ""]
     idle: Int[Array, "emitters"]
+    reach: Float[Array, "cells"]
 
 
 def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
@@ -93,7 +99,7 @@ def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
         )
         emitters = cma_es.start(vector[:num_emitters], jnp.full(num_emitters, config.sigma) * spread, separable=separable)
         frame = Frame(jnp.zeros(m), jnp.ones(m), jnp.zeros((), bool))
-        return MoCmaMaeState(archive, threshold, emitters, frame, spread, jnp.zeros(num_emitters, jnp.int32)), offspring
+        return MoCmaMaeState(archive, threshold, emitters, frame, spread, jnp.zeros(num_emitters, jnp.int32), jnp.full(config.num_cells, -jnp.inf)), offspring
 
     def ask(key, state):
         key_sample, key_pref, key_sel, key_line = jax.random.split(key, 4)
@@ -121,7 +127,7 @@ def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
 
     def tell(key, state, offspring, evaluation):
         key_elite, = jax.random.split(key, 1)
-        frame = _frame(task, state.frame, evaluation)
+        frame = _frame(task, state.frame, evaluation, config.loose)
         point = evaluation.fitness / frame.unit[None, :] - (frame.origin / frame.unit)[None, :]
         feasible = evaluation.feasible & frame.known
         cell = nearest_cell(evaluation.feature, state.archive.centroid, state.archive.feature_bounds)
@@ -131,6 +137,20 @@ def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
         if config.epsilon:
             lacking = jax.vmap(shortfall)(point, state.threshold.point[cell], state.threshold.valid[cell])
             value = jnp.where(improves, value, -jnp.maximum(lacking, 0))
+        reach = state.reach
+        if config.tier:
+            # beyond the reference: CMA-MAE on minus the shortfall
+            beyond = -jnp.max(-point, axis=1)
+            old = state.reach[cell]
+            floor = jnp.where(jnp.isfinite(old), old, -TIER_WORST)
+            gain = jnp.where(feasible & (beyond <= 0), jnp.minimum(beyond, 0) - floor, 0)
+            value = jnp.where(improves, value + BIG, gain)
+            improves_low = ~improves & (gain > 0) & feasible
+            best = jnp.full(config.num_cells, -jnp.inf).at[cell].max(jnp.where(feasible, jnp.minimum(beyond, 0), -jnp.inf))
+            base = jnp.where(jnp.isfinite(reach), reach, -TIER_WORST)
+            reach = jnp.where(best > base, base + TIER_ALPHA * (best - base), reach)
+        else:
+            improves_low = improves
         archive, added = add(state.archive, offspring, evaluation)
         threshold = _updated(state.threshold, point, cell, improves, config.alpha)
 
@@ -141,7 +161,7 @@ def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
         ranked = jnp.take_along_axis(vector, order[..., None], axis=1)
         emitters = cma_es.update(state.emitters, ranked, constants)
         sampled = jnp.all(stack(offspring.source) == Source.GA, axis=1)
-        idle = jnp.where(jnp.any(stack(improves), axis=1), 0, state.idle + 1)
+        idle = jnp.where(jnp.any(stack(improves | improves_low), axis=1), 0, state.idle + 1)
         over = (idle >= config.patience) & jnp.any(archive.valid)
         over |= ~sampled | cma_es.degenerate(emitters, LEAST_STEP * state.spread, MOST_STEP * state.spread)
         sel = select_crowding if config.restart_from == "crowding" else select_uniform
@@ -159,7 +179,7 @@ def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
         emitters = cma_es.restart(emitters, over, fresh)
         idle = jnp.where(over, 0, idle)
         metrics = {"restarts": jnp.sum(over).astype(jnp.float32), "step": jnp.mean(emitters.step)}
-        return MoCmaMaeState(archive, threshold, emitters, frame, state.spread, idle), Info(added, offspring.source, metrics)
+        return MoCmaMaeState(archive, threshold, emitters, frame, state.spread, idle, reach), Info(added, offspring.source, metrics)
 
     return Algorithm(name, config, False, init, ask, tell)
 
@@ -180,7 +200,7 @@ def sbx_pm(key, p, q, eta_c=15.0, eta_m=20.0):
     return jnp.clip(jnp.where(mutate, child + d, child), 0, 1)
 
 
-def _frame(task, frame, evaluation):
+def _frame(task, frame, evaluation, loose):
     counts = evaluation.feasible[:, None]
     fitness = evaluation.fitness
     best = jnp.max(fitness, axis=0, where=counts, initial=-jnp.inf)
@@ -191,6 +211,8 @@ def _frame(task, frame, evaluation):
         origin = jnp.asarray(np.asarray(task.reference_point) * task.direction, jnp.float32)
     else:
         origin = worst - 0.1 * jnp.where(extent > 0, extent, jnp.maximum(jnp.abs(worst), 1.0))
+    if loose:
+        origin = jnp.minimum(origin, worst - 0.1 * extent) * loose + (1 - loose) * origin
     unit = jnp.maximum(best - origin, extent)
     unit = jnp.where(unit > 0, unit, jnp.maximum(jnp.abs(origin), 1.0))
     new = Frame(origin, unit, jnp.any(evaluation.feasible))
