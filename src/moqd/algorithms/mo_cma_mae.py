@@ -1,4 +1,26 @@
-"""MO-CMA-MAE: Zhao & Nikolaidis, "Multi-Objective Covariance Matrix Adaptation MAP-Annealing" (2025)."""
+"""MO-CMA-MAE: Zhao & Nikolaidis, "Multi-Objective Covariance Matrix Adaptation MAP-Annealing" (GECCO 2025).
+
+    repeat
+        every emitter, a CMA-ES, samples solutions
+        evaluate; the value of a solution is its hypervolume improvement over the threshold front T of its cell
+        add to each cell's front what is not dominated there; from a front over its length the most crowded go
+        for each solution whose value is positive, in order
+            T of its cell receives r + d (f - r), with d such that its improvement is alpha times that of f
+        every emitter ranks its solutions by value, and updates mean, step and covariance
+        an emitter of which nothing improved, or that has degenerated, restarts from a random member of the archive
+
+Fronts T begin empty, so that new cells are worth most, and rise slowly, so that an emitter leaves a cell only when it
+yields less than others. r is the task's reference point; without one, the first feasible batch settles it.
+
+Deviations:
+- While a cell holds nothing above r, all of its hypervolume improvements are 0 and nothing could be ranked. There
+  CMA-MAE (Fontaine & Nikolaidis, 2023) is at work: the value is by how much f is nearer to r (its largest shortfall in
+  an objective) than the cell's threshold, which is annealed by the same alpha. `approach=False` turns this off.
+- Solutions are brought to the bounds they leave, and emitters learn from them as they are then.
+- Feasible solutions come first, then infeasible ones by violation, then failed ones. While the archive is empty,
+  emitters that degenerate restart from their own best.
+- Beyond 100 parameters covariances are diagonal; beyond 3 objectives improvements are estimated (`moqd.volume`).
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,58 +29,51 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from moqd import preferences
 from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring, select_or_random
-from moqd.archive import Archive, add, select_uniform, select_crowding
+from moqd.archive import Archive, add, select_uniform
 from moqd.errors import InputError
-from moqd.pareto import dominates, truncate
 from moqd.tasks.task import Task
 from moqd.tessellation import nearest_cell
+from moqd.thresholds import Thresholds, anneal_thresholds, empty_thresholds
 from moqd.types import Evaluation, Info, Key, Offspring, Source
 from moqd.variation import cma_es
-from moqd.volume import anneal, improvement, shortfall
-from moqd.variation.iso_line import iso_line
+from moqd.volume import improvement, shortfall
 
 FULL_PARAMETERS = 100
+"""Up to so many the covariance is a full matrix: its decomposition takes 0.5 ms for each emitter then."""
 LEAST_STEP, MOST_STEP = 1e-6, 1e3
-BIG = 1e3
-TIER_WORST = 3.0
-TIER_ALPHA = 0.1
+"""Beyond these an emitter restarts; in the unit cube, or in units of the spread of random genotypes."""
 
 
 @dataclass(frozen=True)
 class MoCmaMaeConfig:
+    """Hyper-parameters of MO-CMA-MAE; alpha, emitters and threshold fronts with the paper's values."""
+
     ga_batch: int = 100
+    """Samples per iteration, of all emitters; a multiple of num_emitters."""
     num_emitters: int = 5
+    """CMA-ES that search at the same time."""
     alpha: float = 0.1
+    """How fast thresholds rise: 0 keeps exploring new cells, 1 demands an improvement of what was found."""
     sigma: float = 0.2
+    """First step size of an emitter, in the unit cube; of unbounded genotypes, in units of their random spread."""
+    approach: bool = True
+    """Whether cells with nothing above the reference point are searched for what is nearest to it."""
     threshold_length: int = 10
+    """Maximum number of points in a threshold front."""
     num_cells: int = 128
+    """Cells of the archive (a centroidal Voronoi tessellation of the feature space)."""
     front_length: int = 50
-    bounds_by: str = "clip"
-    restart_from: str = "uniform"
-    restart_sigma: float = 0.0
-    patience: int = 1
-    epsilon: bool = True
-    line_batch: int = 0
-    line_sigma: float = 0.05
-    iso_sigma: float = 0.005
-    spread_sigma: float = 0.0
-    select_filter: bool = False
-    op: str = "line"
-    loose: float = 0.0
-    tier: bool = False
+    """Maximum number of solutions per cell."""
 
 
-class Thresholds(NamedTuple):
-    point: Float[Array, "cells threshold objectives"]
-    valid: Bool[Array, "cells threshold"]
+class Scale(NamedTuple):
+    """How fitness is measured. Ratios of volumes do not depend on units; these keep them within 32 bits."""
 
-
-class Frame(NamedTuple):
-    origin: Float[Array, "objectives"]
+    reference: Float[Array, "objectives"]
     unit: Float[Array, "objectives"]
     known: Bool[Array, ""]
 
@@ -67,176 +82,117 @@ class MoCmaMaeState(NamedTuple):
     archive: Archive
     threshold: Thresholds
     emitters: cma_es.Distributions
-    frame: Frame
+    scale: Scale
     spread: Float[Array, ""]
-    idle: Int[Array, "emitters"]
-    reach: Float[Array, "cells"]
+    """Of random genotypes; 1 where they are bounded."""
+    started: Bool[Array, ""]
+    """Whether an evaluation has succeeded yet; until then all genotypes are random."""
 
 
 def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
-    num_emitters = config.num_emitters
-    own_batch = config.ga_batch - config.line_batch
-    num_samples, rest = divmod(own_batch, num_emitters)
-    if rest:
-        raise InputError("divisible")
-    one = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype), jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1)))
-    flat, unravel_one = ravel_pytree(one)
+    number, bounds, num_objectives = config.num_emitters, task.genotype_bounds, task.num_objectives
+    num_samples, rest = divmod(config.ga_batch, number)
+    if rest or not 0 < config.alpha <= 1:
+        raise InputError(
+            f"ga_batch is {config.ga_batch}; give a multiple of num_emitters, which is {number}."
+            if rest
+            else f"alpha is {config.alpha}; give a number above 0 and at most 1."
+        )
+    one = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape[1:], leaf.dtype),
+        jax.eval_shape(lambda key: task.init_genotype(key, 1), jax.random.key(0)),
+    )
+    num_parameters, unravel = ravel_pytree(one)[0].size, jax.vmap(ravel_pytree(one)[1])
     ravel = jax.vmap(lambda genotype: ravel_pytree(genotype)[0])
-    unravel = jax.vmap(unravel_one)
-    num_parameters = flat.size
     separable = num_parameters > FULL_PARAMETERS
     constants = cma_es.constants(num_parameters, num_samples, separable=separable)
-    bounds = task.genotype_bounds
 
-    def init(key):
+    def by_emitter(leaf: Array) -> Array:
+        return leaf.reshape(number, num_samples, *leaf.shape[1:])
+
+    def init(key: Key) -> tuple[MoCmaMaeState, Offspring]:
         offspring = random_offspring(key, task, config.ga_batch)
-        archive = archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length)
-        vector = ravel(offspring.genotype)
-        spread = jnp.ones(()) if bounds is not None else jnp.sqrt(jnp.mean(jnp.var(vector, axis=0)))
-        m = task.num_objectives
-        threshold = Thresholds(
-            jnp.zeros((config.num_cells, config.threshold_length, m)), jnp.zeros((config.num_cells, config.threshold_length), bool)
+        genotype = ravel(offspring.genotype)
+        spread = jnp.ones(()) if bounds is not None else jnp.sqrt(jnp.mean(jnp.var(genotype, axis=0)) + 1e-12)
+        state = MoCmaMaeState(
+            archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
+            threshold=empty_thresholds(config.num_cells, config.threshold_length, num_objectives),
+            emitters=cma_es.start(genotype[:number], jnp.full(number, config.sigma) * spread, separable=separable),
+            scale=Scale(jnp.zeros(num_objectives), jnp.ones(num_objectives), jnp.zeros((), bool)),
+            spread=spread,
+            started=jnp.zeros((), bool),
         )
-        emitters = cma_es.start(vector[:num_emitters], jnp.full(num_emitters, config.sigma) * spread, separable=separable)
-        frame = Frame(jnp.zeros(m), jnp.ones(m), jnp.zeros((), bool))
-        return MoCmaMaeState(archive, threshold, emitters, frame, spread, jnp.zeros(num_emitters, jnp.int32), jnp.full(config.num_cells, -jnp.inf)), offspring
+        return state, offspring
 
-    def ask(key, state):
-        key_sample, key_pref, key_sel, key_line = jax.random.split(key, 4)
-        x = cma_es.sample(key_sample, state.emitters, num_samples).reshape(own_batch, num_parameters)
-        if bounds is not None:
-            low, high = bounds
-            if config.bounds_by == "mirror":
-                w = high - low
-                x = (x - low) % (2 * w)
-                x = low + jnp.where(x > w, 2 * w - x, x)
-            x = jnp.clip(x, low, high)
-        preference = preferences.uniform(key_pref, config.ga_batch, task.num_objectives)
-        genotype = unravel(x)
-        if config.line_batch:
-            sel = select_crowding if config.restart_from == "crowding" else select_uniform
-            parents = select_or_random(key_sel, task, 2 * config.line_batch, jnp.any(state.archive.valid), lambda k: sel(k, state.archive, 2 * config.line_batch))
-            p = jax.tree.map(lambda l: l[:config.line_batch], parents.genotype)
-            q = jax.tree.map(lambda l: l[config.line_batch:], parents.genotype)
-            if config.op == "line":
-                child = iso_line(key_line, p, q, iso_sigma=config.iso_sigma, line_sigma=config.line_sigma, bounds=bounds)
-            else:
-                child = unravel(sbx_pm(key_line, ravel(p), ravel(q)))
-            genotype = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), genotype, child)
-        return offspring_of(Source.GA, genotype, preference)
+    def ask(key: Key, state: MoCmaMaeState) -> Offspring:
+        key_genotype, key_preference = jax.random.split(key)
 
-    def tell(key, state, offspring, evaluation):
-        key_elite, = jax.random.split(key, 1)
-        frame = _frame(task, state.frame, evaluation, config.loose)
-        point = evaluation.fitness / frame.unit[None, :] - (frame.origin / frame.unit)[None, :]
-        feasible = evaluation.feasible & frame.known
+        def sample(key: Key) -> Float[Array, "batch parameters"]:
+            genotype = cma_es.sample(key, state.emitters, num_samples).reshape(config.ga_batch, num_parameters)
+            return genotype if bounds is None else jnp.clip(genotype, *bounds)
+
+        def fresh(key: Key) -> Float[Array, "batch parameters"]:
+            return ravel(task.init_genotype(key, config.ga_batch))
+
+        genotype = unravel(jax.lax.cond(state.started, sample, fresh, key_genotype))
+        return offspring_of(Source.GA, genotype, preferences.uniform(key_preference, config.ga_batch, num_objectives))
+
+    def tell(
+        key: Key, state: MoCmaMaeState, offspring: Offspring, evaluation: Evaluation
+    ) -> tuple[MoCmaMaeState, Info]:
+        scale = settled(task, state.scale, evaluation)
+        point = evaluation.fitness / scale.unit[None, :] - (scale.reference / scale.unit)[None, :]
+        most = 1e30 ** (1 / num_objectives)  # so that volumes are finite
+        point, feasible = jnp.clip(point, -most, most), evaluation.feasible
         cell = nearest_cell(evaluation.feature, state.archive.centroid, state.archive.feature_bounds)
-        value = jax.vmap(improvement)(point, state.threshold.point[cell], state.threshold.valid[cell])
-        value = jnp.where(feasible, value, 0)
-        improves = value > 0
-        if config.epsilon:
-            lacking = jax.vmap(shortfall)(point, state.threshold.point[cell], state.threshold.valid[cell])
-            value = jnp.where(improves, value, -jnp.maximum(lacking, 0))
-        reach = state.reach
-        if config.tier:
-            # beyond the reference: CMA-MAE on minus the shortfall
-            beyond = -jnp.max(-point, axis=1)
-            old = state.reach[cell]
-            floor = jnp.where(jnp.isfinite(old), old, -TIER_WORST)
-            gain = jnp.where(feasible & (beyond <= 0), jnp.minimum(beyond, 0) - floor, 0)
-            value = jnp.where(improves, value + BIG, gain)
-            improves_low = ~improves & (gain > 0) & feasible
-            best = jnp.full(config.num_cells, -jnp.inf).at[cell].max(jnp.where(feasible, jnp.minimum(beyond, 0), -jnp.inf))
-            base = jnp.where(jnp.isfinite(reach), reach, -TIER_WORST)
-            reach = jnp.where(best > base, base + TIER_ALPHA * (best - base), reach)
-        else:
-            improves_low = improves
-        archive, added = add(state.archive, offspring, evaluation)
-        threshold = _updated(state.threshold, point, cell, improves, config.alpha)
+        front, valid, approached = (leaf[cell] for leaf in state.threshold)
 
-        violation = jnp.zeros_like(value) if evaluation.violation is None else evaluation.violation
-        stack = lambda leaf: leaf[:own_batch].reshape(num_emitters, num_samples, *leaf.shape[1:])
-        order = jax.vmap(lambda *keys: jnp.lexsort(keys))(stack(-value), stack(violation), stack(~evaluation.valid))
-        vector = stack(ravel(offspring.genotype))
-        ranked = jnp.take_along_axis(vector, order[..., None], axis=1)
+        gain = jnp.where(feasible, jax.vmap(improvement)(point, front, valid), 0)
+        below = jnp.min(point, axis=1)  # minus the shortfall, where it is negative
+        nearer = jnp.where(
+            below <= 0,
+            below - jnp.where(jnp.any(valid, axis=1), 0, approached),
+            -jnp.maximum(jax.vmap(shortfall)(point, front, valid), 0),
+        )
+        nearer = jnp.where(feasible & config.approach, nearer, 0)
+        archive, added = add(state.archive, offspring, evaluation)
+        threshold = anneal_thresholds(state.threshold, point, cell, feasible, gain, config.alpha)
+
+        violation = jnp.zeros_like(gain) if evaluation.violation is None else evaluation.violation
+        merit = (-nearer, -gain, violation, ~evaluation.valid)  # the last one counts first
+        order = jax.vmap(lambda *keys: jnp.lexsort(keys))(*map(by_emitter, merit))
+        ranked = jnp.take_along_axis(by_emitter(ravel(offspring.genotype)), order[:, :, None], axis=1)
         emitters = cma_es.update(state.emitters, ranked, constants)
-        sampled = jnp.all(stack(offspring.source) == Source.GA, axis=1)
-        idle = jnp.where(jnp.any(stack(improves | improves_low), axis=1), 0, state.idle + 1)
-        over = (idle >= config.patience) & jnp.any(archive.valid)
-        over |= ~sampled | cma_es.degenerate(emitters, LEAST_STEP * state.spread, MOST_STEP * state.spread)
-        sel = select_crowding if config.restart_from == "crowding" else select_uniform
-        elite = select_or_random(key_elite, task, 2 * num_emitters, jnp.any(archive.valid), lambda key: sel(key, archive, 2 * num_emitters))
-        own = ~jnp.any(archive.valid) & jnp.any(stack(evaluation.valid), axis=1)
-        e = ravel(elite.genotype)
-        mean = jnp.where(own[:, None], ranked[:, 0], e[:num_emitters])
-        step = jnp.full(num_emitters, config.sigma) * state.spread
-        if config.restart_sigma:
-            step = jnp.where(sampled, config.restart_sigma * state.spread, step)
-        if config.spread_sigma:
-            dist = jnp.sqrt(jnp.mean((e[:num_emitters] - e[num_emitters:]) ** 2, axis=1))
-            step = jnp.where(dist > 1e-4, config.spread_sigma * dist, step)
-        fresh = cma_es.start(mean, step, separable=separable)
+
+        found = jnp.any(archive.valid)
+        sampled = state.started & jnp.all(by_emitter(offspring.source) == Source.GA, axis=1)  # not the first batch
+        improved = jnp.any(by_emitter((gain > 0) | (nearer > 0)), axis=1)
+        over = ~sampled | (found & ~improved)
+        over |= cma_es.degenerate(emitters, LEAST_STEP * state.spread, MOST_STEP * state.spread)
+        elite = select_or_random(key, task, number, found, lambda key: select_uniform(key, archive, number))
+        own = ~found & jnp.any(by_emitter(evaluation.valid), axis=1)
+        mean = jnp.where(own[:, None], ranked[:, 0], ravel(elite.genotype))
+        fresh = cma_es.start(mean, jnp.full(number, config.sigma) * state.spread, separable=separable)
         emitters = cma_es.restart(emitters, over, fresh)
-        idle = jnp.where(over, 0, idle)
-        metrics = {"restarts": jnp.sum(over).astype(jnp.float32), "step": jnp.mean(emitters.step)}
-        return MoCmaMaeState(archive, threshold, emitters, frame, state.spread, idle, reach), Info(added, offspring.source, metrics)
+        metrics = {"restarts": jnp.mean(over, dtype=jnp.float32), "step_size": jnp.mean(emitters.step)}
+        started = state.started | jnp.any(evaluation.valid)
+        state = MoCmaMaeState(archive, threshold, emitters, scale, state.spread, started)
+        return state, Info(added, offspring.source, metrics)
 
     return Algorithm(name, config, False, init, ask, tell)
 
 
-def sbx_pm(key, p, q, eta_c=15.0, eta_m=20.0):
-    k1, k2, k3, k4, k5 = jax.random.split(key, 5)
-    n = p.shape[1]
-    u = jax.random.uniform(k1, p.shape)
-    beta = jnp.where(u <= 0.5, (2 * u) ** (1 / (eta_c + 1)), (1 / (2 * jnp.maximum(1 - u, 1e-7))) ** (1 / (eta_c + 1)))
-    cross = jax.random.bernoulli(k2, 0.5, p.shape) & jax.random.bernoulli(k5, 0.9, (p.shape[0], 1))
-    child = jnp.where(cross, 0.5 * ((1 + beta) * p + (1 - beta) * q), p)
-    u = jax.random.uniform(k3, p.shape)
-    child = jnp.clip(child, 0, 1)
-    dlow, dhigh = child, 1 - child
-    d = jnp.where(u < 0.5, (2 * u + (1 - 2 * u) * (1 - dlow) ** (eta_m + 1)) ** (1 / (eta_m + 1)) - 1,
-                  1 - (2 * (1 - u) + 2 * (u - 0.5) * (1 - dhigh) ** (eta_m + 1)) ** (1 / (eta_m + 1)))
-    mutate = jax.random.bernoulli(k4, 1 / n, p.shape)
-    return jnp.clip(jnp.where(mutate, child + d, child), 0, 1)
-
-
-def _frame(task, frame, evaluation, loose):
-    counts = evaluation.feasible[:, None]
-    fitness = evaluation.fitness
-    best = jnp.max(fitness, axis=0, where=counts, initial=-jnp.inf)
-    worst = jnp.min(fitness, axis=0, where=counts, initial=jnp.inf)
-    best, worst = (jnp.where(jnp.isfinite(x), x, 0) for x in (best, worst))
-    extent = best - worst
-    if task.reference_point is not None:
-        origin = jnp.asarray(np.asarray(task.reference_point) * task.direction, jnp.float32)
+def settled(task: Task, scale: Scale, evaluation: Evaluation) -> Scale:
+    """The scale, which the first batch with a feasible solution settles."""
+    counts, largest = evaluation.feasible[:, None], jnp.finfo(jnp.float32).max / 4
+    best = jnp.max(evaluation.fitness, axis=0, where=counts, initial=-largest)
+    worst = jnp.min(evaluation.fitness, axis=0, where=counts, initial=largest)
+    extent = jnp.clip(best - worst, 0, largest)
+    if task.reference_point is None:
+        reference = worst - 0.1 * jnp.where(extent > 0, extent, jnp.maximum(jnp.abs(worst), 1.0))
     else:
-        origin = worst - 0.1 * jnp.where(extent > 0, extent, jnp.maximum(jnp.abs(worst), 1.0))
-    if loose:
-        origin = jnp.minimum(origin, worst - 0.1 * extent) * loose + (1 - loose) * origin
-    unit = jnp.maximum(best - origin, extent)
-    unit = jnp.where(unit > 0, unit, jnp.maximum(jnp.abs(origin), 1.0))
-    new = Frame(origin, unit, jnp.any(evaluation.feasible))
-    return jax.tree.map(lambda old, new: jnp.where(frame.known, old, new), frame, new)
-
-
-def _updated(threshold, point, cell, improves, alpha):
-    """candidate by candidate"""
-    length = threshold.valid.shape[1]
-    def insert(i, threshold):
-        front, valid = threshold.point[cell[i]], threshold.valid[cell[i]]
-        def enter(_):
-            new = anneal(point[i], front, valid, alpha)
-            all_points = jnp.concatenate([front, new[None]])
-            kept = valid & ~jnp.all(new[None, :] >= front, axis=1)
-            kept = jnp.concatenate([kept, jnp.ones(1, bool)])
-            kept = truncate(all_points, kept, length)
-            free = jnp.argmin(kept[:-1])
-            place = jnp.where(kept[-1], free, length)
-            return Thresholds(
-                threshold.point.at[cell[i], place].set(new, mode="drop"),
-                threshold.valid.at[cell[i]].set(kept[:-1]).at[cell[i], place].set(True, mode="drop"),
-            )
-        return jax.lax.cond(improvement(point[i], front, valid) > 0, enter, lambda _: threshold, None)
-
-    order = jnp.nonzero(improves, size=improves.size, fill_value=0)[0]
-    return jax.lax.fori_loop(0, jnp.sum(improves), lambda i, t: insert(order[i], t), threshold)
+        reference = jnp.asarray(np.asarray(task.reference_point) * task.direction, jnp.float32)
+    unit = jnp.clip(jnp.maximum(best - reference, extent), 0, largest)
+    unit = jnp.where(unit > 0, unit, jnp.maximum(jnp.abs(reference), 1.0))
+    fresh = Scale(reference, unit, jnp.any(counts))
+    return jax.tree.map(lambda old, new: jnp.where(scale.known, old, new), scale, fresh)

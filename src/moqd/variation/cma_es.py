@@ -1,8 +1,8 @@
 """CMA-ES as pure functions over a stack of independent search distributions.
 
 Hansen, "The CMA Evolution Strategy: A Tutorial" (2016, arXiv 1604.00772), with positive weights; with a diagonal
-covariance for many parameters Ros & Hansen, "A Simple Modification in CMA-ES Achieving Linear Time and Space Complexity"
-(2008). Every array has the distributions as its first axis; names of the tutorial's symbols are in brackets.
+covariance, for many parameters, Ros & Hansen, "A Simple Modification in CMA-ES Achieving Linear Time and Space
+Complexity" (2008). Every array has the distributions as its first axis; the tutorial's symbols are in brackets.
 
 What is ranked need not be what was sampled: `update` sees only solutions, so they may have been brought into bounds.
 """
@@ -125,7 +125,9 @@ def update(
     return jax.vmap(lambda distribution, ranked: _update(distribution, ranked, constants))(distributions, ranked)
 
 
-def degenerate(distributions: Distributions, least_step: float, most_step: float) -> Bool[Array, "stack"]:
+def degenerate(
+    distributions: Distributions, least_step: Float[Array, ""], most_step: Float[Array, ""]
+) -> Bool[Array, "stack"]:
     """Which ones cannot go on: they reach hardly anywhere or too far, are too thin, or are not finite."""
     longest, shortest = jnp.max(distributions.scale, axis=1), jnp.min(distributions.scale, axis=1)
     reach = distributions.step * longest
