@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from moqd.pareto import truncate
 from moqd.volume import anneal, improvement
 
-FARTHEST = 3.0
+FARTHEST = 1.0
 """The first threshold of a cell's shortfall."""
 
 
