@@ -40,7 +40,9 @@ def test_fronts_keep_their_length_and_no_dominated_point(rng):
 
 
 def test_beyond_the_reference_point_shortfalls_are_annealed_by_cell():
-    threshold = told(empty_thresholds(3, 10, 2), [[-0.5, 1.0], [-0.2, -0.4], [-0.1, -0.1]], [0, 0, 2], [1, 1, 0])
+    threshold = told(
+        empty_thresholds(3, 10, 2), [[-0.5, 1.0], [-0.2, -0.4], [-0.1, -0.1]], [0, 0, 2], [True, True, False]
+    )
     first = -FARTHEST + ALPHA * (FARTHEST - 0.4)
     np.testing.assert_allclose(threshold.approached, [first, -FARTHEST, -FARTHEST], rtol=1e-6)
     assert not threshold.valid.any()

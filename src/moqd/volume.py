@@ -31,8 +31,9 @@ def improvement(point: Point, front: Front, valid: Mask) -> Volume:
     point = jnp.maximum(point, 0)
     if point.shape[0] > EXACT_OBJECTIVES:
         return jnp.prod(point) * jnp.mean(_free_samples(point, front, valid))
-    # What the point dominates, less what of that the front dominates already.
-    return jnp.maximum(jnp.prod(point) - _volume(_sorted(front, valid), point), 0)
+    # What the point dominates, less what of that the front dominates already; rounding must not make something of 0.
+    dominated = jnp.any(valid & jnp.all(front >= point[None, :], axis=1))
+    return jnp.where(dominated, 0, jnp.maximum(jnp.prod(point) - _volume(_sorted(front, valid), point), 0))
 
 
 def shortfall(point: Point, front: Front, valid: Mask) -> Float[Array, ""]:
