@@ -172,7 +172,7 @@ def test_paper_settings_spend_the_paper_evaluations():
             name: Loop(moqd.make_algorithm(name, task, num_cells=2, front_length=2), task, 0).batch
             for name in ALGORITHMS
         }
-        other = {"nsga2": 1600, "spea2": 1600, "mo-cma-mae": 100}
+        other = {"nsga2": 1600, "spea2": 1600, "mo-cma-mae": 80}
         assert batch == {name: other.get(name, 256) for name in ALGORITHMS}
 
 
