@@ -17,6 +17,7 @@ Deviations:
   CMA-MAE (Fontaine & Nikolaidis, 2023) is at work: the value is by how much f is nearer to r (its largest shortfall in
   an objective) than the cell's threshold, which is annealed by the same alpha. `approach=False` turns this off.
 - 2 emitters instead of 5 and first steps of 0.2 instead of 0.5: ahead on most problems that we tried.
+- An emitter that restarts in vain tries smaller steps next.
 - Solutions are brought to the bounds they leave, and emitters learn from them as they are then.
 - Feasible solutions come first, then infeasible ones by violation, then failed ones. While the archive is empty,
   emitters that degenerate restart from their own best.
@@ -47,6 +48,9 @@ FULL_PARAMETERS = 100
 """Up to so many the covariance is a full matrix: its decomposition takes 0.5 ms for each emitter then."""
 LEAST_STEP, MOST_STEP = 1e-6, 1e3
 """Beyond these an emitter restarts; in the unit cube, or in units of the spread of random genotypes."""
+
+SMALLER = 16
+"""By how much less than `sigma` the first step may be, where larger ones improve nothing."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,10 @@ def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
         elite = select_or_random(key, task, number, found, lambda key: select_uniform(key, archive, number))
         own = ~found & jnp.any(by_emitter(evaluation.valid), axis=1)
         mean = jnp.where(own[:, None], ranked[:, 0], ravel(elite.genotype))
-        fresh = cma_es.start(mean, jnp.full(number, config.sigma) * state.spread, separable=separable)
+        # In vain: its first samples improved nothing. The next steps are half as large, after the least the largest.
+        largest, half = config.sigma * state.spread, state.emitters.step / 2
+        vain = sampled & (state.emitters.generation == 0) & (half >= largest / SMALLER)
+        fresh = cma_es.start(mean, jnp.where(vain, half, largest), separable=separable)
         emitters = cma_es.restart(emitters, over, fresh)
         metrics = {"restarts": jnp.mean(over, dtype=jnp.float32), "step_size": jnp.mean(emitters.step)}
         started = state.started | jnp.any(evaluation.valid)
