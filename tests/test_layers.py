@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "moqd").rglob("*.py"))
 LAYERS = [
     {"errors", "types", "networks", "devices", "files"},
-    {"pareto", "tessellation", "preferences", "options", "flags"},
-    {"archive", "variation", "rl", "features", "tasks"},
+    {"pareto", "volume", "tessellation", "preferences", "options", "flags"},
+    {"archive", "thresholds", "variation", "rl", "features", "tasks"},
     {"algorithms"},
     {"metrics", "experiment"},
     {"choice", "policy_file"},

@@ -28,7 +28,8 @@ def small(name: str, task: moqd.Task, **overrides):
         shares = {n: getattr(config, n, 0) * 12 // 256 for n in ("ga_batch", "pg_batch", "actor_batch")}
         batch = {n: share for n, share in shares.items() if hasattr(config, n)} | LEARNING
     else:
-        batch = {"ga_batch" if name == "mome" else "population": 12}
+        batch = {"ga_batch" if name in ("mome", "mo-cma-mae") else "population": 12}
+        batch |= {"num_emitters": 3} if name == "mo-cma-mae" else {}
     return moqd.make_algorithm(name, task, **(SMALL | batch | overrides))
 
 
@@ -113,7 +114,7 @@ def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(na
     assert not np.array_equal(one.archive.fitness, another.archive.fitness)
 
 
-@pytest.mark.parametrize("name", quick(["mome", "nsga2", "spea2"], except_for=["nsga2"]))
+@pytest.mark.parametrize("name", quick(["mome", "mo-cma-mae", "nsga2", "spea2"], except_for=["nsga2"]))
 def test_failed_evaluations_never_survive(name):
     """Half of all evaluations fail, and all of the first batch."""
     calls = []
@@ -139,7 +140,7 @@ def test_failed_evaluations_never_survive(name):
     archive = loop.archive
     assert archive.valid.any()
     assert (archive.fitness[archive.valid][:, 0] >= 0.5).all()
-    if name != "mome":
+    if name in ("nsga2", "spea2"):
         population = loop.carry.state.active
         assert population.valid.any()
         assert (population.fitness[population.valid][:, 0] >= 0.5).all()
@@ -153,7 +154,7 @@ def test_the_same_seed_gives_every_algorithm_the_same_first_batch():
         return jax.tree.leaves(jax.jit(lambda key: algorithm.init(key)[1].genotype)(jax.random.key(5)))
 
     expected = first("mome")
-    for name in ("mome-p2c", "mome-pgx", "pga-me", "nsga2", "spea2"):
+    for name in ("mome-p2c", "mome-pgx", "mo-cma-mae", "pga-me", "nsga2", "spea2"):
         assert all(np.array_equal(a, b) for a, b in zip(first(name), expected, strict=True)), name
 
 
@@ -172,7 +173,8 @@ def test_paper_settings_spend_the_paper_evaluations():
             name: Loop(moqd.make_algorithm(name, task, num_cells=2, front_length=2), task, 0).batch
             for name in ALGORITHMS
         }
-        assert batch == {name: 1600 if name in ("nsga2", "spea2") else 256 for name in ALGORITHMS}
+        other = {"nsga2": 1600, "spea2": 1600, "mo-cma-mae": 80}
+        assert batch == {name: other.get(name, 256) for name in ALGORITHMS}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

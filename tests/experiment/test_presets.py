@@ -16,6 +16,7 @@ SMALL = {
     "mome-pgx": {"ga_batch": 32, "pg_batch": 32},
     "pga-me": {"ga_batch": 32, "pg_batch": 32},
     "mome": {"ga_batch": 64},
+    "mo-cma-mae": {"ga_batch": 20},
     "nsga2": {"population": 400},
     "nsga2-small": {"population": 64},
     "spea2": {"population": 400},
@@ -40,10 +41,12 @@ def test_paper_is_the_papers(algorithm):
     assert preset.task == {"episode_length": 1000}
     assert preset.evaluations == 1_024_000
     batch = sum(value for name, value in preset.algorithm.items() if name.endswith(("batch", "population")))
-    assert preset.evaluations / batch == {256: 4000, 1600: 640}[batch]
+    assert preset.evaluations / batch == {256: 4000, 1600: 640, 80: 12_800}[batch]
     assert (batch == 1600) == (algorithm in ("nsga2", "spea2"))
+    assert (batch == 80) == (algorithm == "mo-cma-mae")
     assert (config.num_cells, config.front_length) == (128, 50)
-    assert (config.iso_sigma, config.line_sigma) == (0.005, 0.05)
+    if hasattr(config, "iso_sigma"):
+        assert (config.iso_sigma, config.line_sigma) == (0.005, 0.05)
     if hasattr(config, "critic_steps"):
         assert (config.buffer_size, config.minibatch, config.critic_hidden_sizes) == (1_000_000, 256, (256, 256))
         assert (config.critic_learning_rate, config.actor_learning_rate) == (3e-4, 3e-4)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from moqd.algorithms.algorithm import Algorithm, check_cells
+from moqd.algorithms.mo_cma_mae import MoCmaMaeConfig, mo_cma_mae
 from moqd.algorithms.mome import MomeConfig, mome
 from moqd.algorithms.mome_p2c import MomeP2CConfig, mome_p2c
 from moqd.algorithms.mome_pgx import MomePgxConfig, mome_pgx
@@ -63,6 +64,9 @@ ALGORITHMS: dict[str, Entry] = {
     "mome-p2c": Entry(mome_p2c, MOME_P2C, False, "policy gradients and an actor conditioned on preferences"),
     "mome-pgx": Entry(mome_pgx, MomePgxConfig(), False, "policy gradients of each objective"),
     "mome": Entry(mome, MomeConfig(), False, "MAP-Elites with a front in every cell", FOR_VECTORS),
+    "mo-cma-mae": Entry(
+        mo_cma_mae, MoCmaMaeConfig(), False, "CMA-ES on the hypervolume of annealed fronts, in every cell"
+    ),
     "pga-me": Entry(pga_me, PgaMeConfig(), True, "policy gradients of the sum of objectives, with a passive archive"),
     "pga-me-128": Entry(pga_me, PgaMeConfig(elite_cells=128), True, "pga-me with as many elites as there are cells"),
     "nsga2": Entry(nsga2, NSGA2, True, "non-dominated sorting and crowding, with a passive archive", POPULATION),

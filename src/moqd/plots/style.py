@@ -37,6 +37,7 @@ ALGORITHMS = {
     "nsga2-small": ("NSGA-II-small", 4, "--"),
     "spea2": ("SPEA2", 5, "-"),
     "spea2-small": ("SPEA2-small", 5, "--"),
+    "mo-cma-mae": ("MO-CMA-MAE", 6, "-"),
     "mome-p2c-keep-pref": ("Keep-Pref", 2, "-."),
     "mome-p2c-one-hot": ("One-Hot", 3, "-."),
     "mome-p2c-no-actor": ("No-Actor", 4, "-."),
