@@ -1,0 +1,123 @@
+"""The guide of MOME on plain parameters: who leads, what empty cells lend, and how soon something is feasible."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import moqd
+from moqd.algorithms.guide import (
+    LEAST,
+    MOST,
+    initial_guide,
+    is_led,
+    renew_guide,
+    share_of,
+    with_strays,
+)
+from moqd.archive import add, empty_archive
+from moqd.types import Evaluation, Offspring, Source
+
+
+def narrow(x):
+    """Two of six parameters trade off; the others must be near 0.7, which one in a million random vectors is."""
+    off = jnp.abs(x[2:] - 0.7) - 0.02
+    return jnp.stack([x[0], 1 - x[0] ** 2 - jnp.sum((x[1] - 0.3) ** 2)]), x[1:2], off
+
+
+def task_of(function=narrow, **others):
+    return moqd.FunctionTask(
+        function,
+        name="narrow",
+        bounds=[(0.0, 1.0)] * 6,
+        objective_names=["a", "b"],
+        feature_names=["f"],
+        feature_bounds=[(0.0, 1.0)],
+        constraint_names=[f"c{i}" for i in range(4)],
+        reference_point=[0.0, 0.0],
+        traceable=True,
+        **others,
+    )
+
+
+def test_a_small_feasible_region_is_found_as_fast_as_by_nsga2():
+    task = task_of()
+    runs = {name: [moqd.run(name, task, evaluations=6000, seed=s) for s in range(3)] for name in ("mome", "nsga2")}
+    last = lambda name, column: np.median([run.metrics[column][-1] for run in runs[name]])  # noqa: E731
+    share = jnp.mean(jax.vmap(lambda x: jnp.all(narrow(x)[2] <= 0))(jax.random.uniform(jax.random.key(0), (10**6, 6))))
+    assert share < 1e-5
+    assert last("mome", "global_hypervolume") >= 0.95 * last("nsga2", "global_hypervolume") > 0
+    assert last("mome", "moqd_score") > 1.1 * last("nsga2", "moqd_score")
+    # Without the guide nothing leads there.
+    alone = moqd.run("mome", task, evaluations=6000, guided=False)
+    assert alone.metrics["global_hypervolume"][-1] < 0.5 * last("mome", "global_hypervolume")
+
+
+@pytest.mark.parametrize("batch", [10, 50, 256])
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.6, 1.0])
+def test_a_share_is_led_in_every_part_of_the_batch(batch, share):
+    led = np.asarray(is_led(share, batch))
+    assert abs(led.sum() - share * batch) <= 1.5
+    for part in np.array_split(led, 5):  # so that no operator, which has a block, goes without
+        assert abs(part.sum() - share * len(part)) <= 1.5
+
+
+def offspring_of(number):
+    return Offspring(jnp.arange(6.0 * number).reshape(number, 6), jnp.ones((number, 2)) / 2, jnp.full(number, Source.GA))
+
+
+def test_cells_lend_their_least_infeasible_solution_until_they_have_a_feasible_one():
+    centroid, bounds = jnp.array([[0.25], [0.75]]), jnp.array([[0.0], [1.0]])
+    offspring = offspring_of(4)
+    archive = empty_archive(offspring.genotype, centroid, bounds, num_objectives=2, front_length=3)
+    guide = initial_guide(offspring, 2, constrained=True)
+    evaluation = Evaluation(
+        fitness=jnp.ones((4, 2)),
+        feature=jnp.array([[0.2], [0.3], [0.1], [0.9]]),
+        valid=jnp.array([True, True, True, False]),
+        violation=jnp.array([2.0, 1.0, 1.0, 0.5]),
+    )
+    guide = renew_guide(guide, archive, task_of(), offspring, evaluation)
+    lent = with_strays(archive, guide.strays)
+    np.testing.assert_array_equal(np.asarray(lent.valid).sum(axis=1), [1, 0])  # a failed one is lent by nobody
+    np.testing.assert_array_equal(lent.genotype[0, 0], offspring.genotype[1])  # the first of the least infeasible
+    found, _ = add(archive, offspring, evaluation._replace(violation=jnp.array([0.0, 1.0, 1.0, 0.5])))
+    np.testing.assert_array_equal(with_strays(found, guide.strays).genotype, found.genotype)
+    assert not np.asarray(archive.valid).any()
+
+
+def test_the_guide_leads_while_it_advances_or_is_beyond_the_reference_point():
+    offspring, task = offspring_of(4), task_of()
+    archive = empty_archive(
+        offspring.genotype, jnp.array([[0.5]]), jnp.array([[0.0], [1.0]]), num_objectives=2, front_length=3
+    )
+    guide = initial_guide(offspring, 1, constrained=False)
+    assert float(share_of(guide, task)) == pytest.approx(MOST)
+
+    def told(guide, fitness):
+        evaluation = Evaluation(jnp.asarray(fitness), jnp.zeros((4, 1)), jnp.ones(4, bool))
+        return renew_guide(guide, archive, task, offspring, evaluation)
+
+    beyond = told(guide, np.full((4, 2), -1.0, np.float32))
+    for _ in range(60):  # never better: no progress
+        beyond = told(beyond, np.full((4, 2), -2.0, np.float32))
+    assert float(beyond.progress) < 0.01
+    assert float(share_of(beyond, task)) == pytest.approx(MOST)  # nothing counts yet
+    inside = beyond
+    for _ in range(60):
+        inside = told(inside, np.full((4, 2), 1.0, np.float32))
+    assert float(share_of(inside, task)) == pytest.approx(LEAST, abs=0.02)
+    rising = inside
+    for i in range(30):
+        rising = told(rising, np.full((4, 2), 2.0 + i, np.float32))
+    assert float(share_of(rising, task)) == pytest.approx(MOST)
+
+
+def test_guided_runs_resume_to_the_bit(tmp_path):
+    task = task_of()
+    options = {"num_cells": 8, "front_length": 5, "ga_batch": 12}
+    whole = moqd.run("mome", task, iterations=6, seed=1, **options)
+    moqd.run("mome", task, iterations=3, seed=1, out=tmp_path / "run", **options)
+    resumed = moqd.resume(tmp_path / "run", task=task, iterations=6)
+    for mine, other in zip(jax.tree.leaves(whole.archive), jax.tree.leaves(resumed.archive), strict=True):
+        np.testing.assert_array_equal(mine, other)
