@@ -63,7 +63,8 @@ def test_a_share_is_led_in_every_part_of_the_batch(batch, share):
 
 
 def offspring_of(number):
-    return Offspring(jnp.arange(6.0 * number).reshape(number, 6), jnp.ones((number, 2)) / 2, jnp.full(number, Source.GA))
+    genotype = jnp.arange(6.0 * number).reshape(number, 6)
+    return Offspring(genotype, jnp.ones((number, 2)) / 2, jnp.full(number, Source.GA))
 
 
 def test_cells_lend_their_least_infeasible_solution_until_they_have_a_feasible_one():

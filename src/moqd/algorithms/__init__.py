@@ -56,7 +56,12 @@ FOR_VECTORS = {
     "crowding": True,
     "guided": True,
 }
-POPULATION = {"population": 100, "variation": "sbx"}
+POPULATION = {
+    "population": 100,
+    "variation": "sbx:0.8,iso-line:0.1,de:0.1",
+    "iso_sigma": 0.05,
+    "line_sigma": 0.5,
+}
 SMALL = POPULATION | {"population": 50}
 """What suits plain parameters, by `python -m benchmarks design`."""
 

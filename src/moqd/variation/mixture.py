@@ -63,10 +63,19 @@ def _iso_line(key: Key, parents: Sequence[Genotypes], genes: Genes | None, confi
 
 def _sbx(key: Key, parents: Sequence[Genotypes], genes: Genes | None, config: VariationConfig) -> Genotypes:
     assert genes is not None
+    key_first, key_again = jax.random.split(key)
+    nobody, everybody = jnp.zeros(parents[0].shape[0], bool), jnp.ones(parents[0].shape[0], bool)
+    child = _crossed(key_first, parents, genes, must=nobody)
+    copied = jnp.all(child == parents[0], axis=1) | jnp.all(child == parents[1], axis=1)
+    return jnp.where(copied[:, None], _crossed(key_again, parents, genes, must=everybody), child)
+
+
+def _crossed(key: Key, parents: Sequence[Genotypes], genes: Genes, must: Bool[Array, "batch"]) -> Genotypes:
+    """Crossed and mutated; those that `must` are no copy of a parent."""
     key_cross, key_mutate = jax.random.split(key)
     child = sbx(key_cross, parents[0], parents[1], genes)
     copied = jnp.all(child == parents[0], axis=1) | jnp.all(child == parents[1], axis=1)
-    return polynomial(key_mutate, child, genes, must=copied)
+    return polynomial(key_mutate, child, genes, must=must & copied)
 
 
 def _polynomial(key: Key, parents: Sequence[Genotypes], genes: Genes | None, config: VariationConfig) -> Genotypes:
