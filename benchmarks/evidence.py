@@ -25,7 +25,7 @@ from moqd.files import read_tensors
 from moqd.plots.style import display_name
 from moqd.report.tables import SOURCES
 
-DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("evidence.md", "locomotion.md", "runs.md")))
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("evidence.md", "locomotion.md", "runs.md", "variation.md")))
 
 
 def state(*studies: str) -> Iterator[str]:
@@ -280,7 +280,15 @@ def _mean_front(final: Final, scale: np.ndarray) -> np.ndarray:
     return np.mean(rows, axis=0)
 
 
+def design() -> Iterator[str]:
+    """Of the design problems, the ratios over all of them."""
+    text = (RESULTS / "bench" / "design" / "README.md").read_text()
+    section = text.partition("## All problems")[2].partition("\n## ")[0]
+    yield from (row for row in section.splitlines() if row.startswith("|"))
+
+
 TABLES = {
+    "design": design,
     "speeds": speeds,
     "costs": costs,
     "rollouts": rollouts,

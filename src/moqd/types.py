@@ -28,7 +28,7 @@ class Genes(NamedTuple):
 
 
 class Source(IntEnum):
-    """Where an offspring came from: a random genotype, Iso+LineDD, a policy gradient, or the actor itself."""
+    """Where an offspring came from: a random genotype, variation by chance, a policy gradient, or the actor itself."""
 
     RANDOM = 0
     GA = 1
