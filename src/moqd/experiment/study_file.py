@@ -20,9 +20,9 @@ from moqd.experiment.presets import BATCHES, PRESETS
 from moqd.experiment.study import MOST_RUNS, REFERENCE, Study, Variant, make_study
 from moqd.files import read_text
 from moqd.networks import Policy, apply_policy
-from moqd.options import MOST_SEED, is_count, overridden
+from moqd.options import MOST_SEED, is_count, overridden, restored
 from moqd.tasks import TASKS, Task, make_task
-from moqd.types import Genotype, Key
+from moqd.types import Genes, Genotype, Key
 
 SUFFIXES = (".toml", ".json")
 COUNTS = {"iterations": 0, "evaluations": 0, "log_every": 1, "snapshot_every": 1}
@@ -380,7 +380,7 @@ def _build(task: str, label: str, base: str, preset: str | None, options: Mappin
     variant = Variant(base, options)
     study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
     settings = {name: value for name, value in study.runs[0].settings["algorithm"].items() if name != "name"}
-    config = overridden(ALGORITHMS[base].config, settings, f"algorithm {label!r}")
+    config = restored(ALGORITHMS[base].config, settings, f"algorithm {label!r}")
     check_cells(config.num_cells, _outline(task))
     ALGORITHMS[base].build(label, config, _outline(task))
     return base, config
@@ -391,6 +391,11 @@ class _Outline(Task):
     """A task as far as an algorithm looks at it when it is built: without its robot, which takes seconds to load."""
 
     policies: bool
+    made_of: Genes | None
+
+    @property
+    def genes(self) -> Genes | None:
+        return self.made_of
 
     @property
     def policy(self) -> Policy | None:
@@ -412,4 +417,5 @@ def _outline(name: str) -> _Outline:
         feature_names=task.feature_names,
         feature_bounds=task.feature_bounds,
         policies=TASKS[name].policies,
+        made_of=task.genes,
     )
