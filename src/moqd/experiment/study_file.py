@@ -12,6 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+import jax.numpy as jnp
+
 from moqd.algorithms import ALGORITHMS
 from moqd.algorithms.algorithm import check_cells
 from moqd.errors import InputError, one_line, unknown_name
@@ -401,8 +403,8 @@ class _Outline(Task):
     def policy(self) -> Policy | None:
         return Policy(1, 1, (), apply_policy) if self.policies else None
 
-    def init_genotype(self, key: Key, num_genotypes: int) -> NoReturn:
-        raise NotImplementedError
+    def init_genotype(self, key: Key, num_genotypes: int) -> Genotype:
+        return jnp.zeros((num_genotypes, 1 if self.genes is None else len(self.genes.num_values)))
 
     def evaluate(self, key: Key, genotype: Genotype) -> NoReturn:
         raise NotImplementedError
