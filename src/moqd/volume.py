@@ -13,7 +13,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
-from scipy.stats import qmc
 
 EXACT_OBJECTIVES = 3
 SAMPLES = 2048
@@ -125,5 +124,7 @@ def _free_samples(point: Point, front: Front, valid: Mask) -> Bool[Array, "sampl
 
 def _samples(num_objectives: int) -> Float[Array, "samples objectives"]:
     """Sobol's sequence in the unit cube, in the middle of its intervals."""
+    from scipy.stats import qmc  # here, because it takes its time, and most runs never need it
+
     sequence = qmc.Sobol(num_objectives, scramble=False).random(SAMPLES) + 0.5 / SAMPLES
     return jnp.asarray(sequence, jnp.float32)

@@ -18,7 +18,7 @@ from moqd.algorithms.population import PopulationConfig
 from moqd.algorithms.spea2 import spea2
 from moqd.experiment.loop import Loop
 
-CONFIG = PopulationConfig(population=100)
+CONFIG = PopulationConfig(population=100, variation="iso-line")
 GENERATIONS = 600
 ZDT1 = get_problem("zdt1", n_var=30)
 DTLZ2 = get_problem("dtlz2", n_var=12, n_obj=3)
@@ -80,7 +80,7 @@ def test_hypervolume_is_pymoos(build, theirs, name):
         loop = Loop(build("ours", CONFIG, task), task, seed)
         loop.start()
         loop.advance(GENERATIONS)
-        population = loop.carry.state
+        population = loop.carry.state.population
         ours.append(moqd.hypervolume(population.fitness[population.valid], -np.array(reference)))
         algorithm = theirs(
             pop_size=CONFIG.population, crossover=IsoLine(), mutation=NoMutation(), eliminate_duplicates=False

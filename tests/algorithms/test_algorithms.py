@@ -141,7 +141,7 @@ def test_failed_evaluations_never_survive(name):
     assert archive.valid.any()
     assert (archive.fitness[archive.valid][:, 0] >= 0.5).all()
     if name in ("nsga2", "spea2"):
-        population = loop.carry.state.active
+        population = loop.carry.state.active.population
         assert population.valid.any()
         assert (population.fitness[population.valid][:, 0] >= 0.5).all()
 

@@ -76,6 +76,18 @@ def test_tournaments_prefer_rank_then_crowding():
     np.testing.assert_allclose(wins, np.array([5, 7, 3, 1]) / 16, atol=0.015)
 
 
+@pytest.mark.parametrize("num_valid", [16, 50, 64])
+def test_the_parents_of_one_child_are_drawn_apart(num_valid):
+    """Also where there are as many children as members, of which each has its turn: 1 in `num_valid` are the same."""
+    places, none = jnp.arange(64), jnp.zeros((64, 2))
+    everyone = Population(places, none, none, places < num_valid, jnp.zeros(64), none)
+    draw = jax.jit(lambda key: tournament(key, everyone, 4 * num_valid, blocks=4).genotype.reshape(4, num_valid))
+    drawn = np.array([draw(jax.random.key(i)) for i in range(200)])
+    assert (drawn < num_valid).all()
+    for one, other in [(0, 1), (1, 2), (2, 3), (0, 3)]:
+        assert abs((drawn[:, one] == drawn[:, other]).mean() * num_valid - 1) < 0.35
+
+
 @pytest.mark.parametrize("size", [1, 2, 100, 256, 257, 5_000])
 def test_members_are_shuffled_and_the_valid_come_first(size):
     valid = np.random.default_rng(size).random(size) < 0.7

@@ -75,7 +75,7 @@ def test_flags_go_before_presets_and_presets_before_defaults():
     plan = _plan(["--preset", "quick"])
     assert plan.task_name == "hopper-2"
     plan = _plan(["arm-2"])
-    assert (plan.algorithm_name, plan.algorithm.ga_batch, plan.budget) == ("mome", 256, {"iterations": 1000})
+    assert (plan.algorithm_name, plan.algorithm.ga_batch, plan.budget) == ("mome", 50, {"iterations": 1000})
     plan = _plan(["arm-2", "--preset", "small"])
     assert (plan.algorithm.ga_batch, plan.budget) == (64, {"evaluations": 9600})
     with pytest.raises(moqd.InputError, match="unknown preset 'big'"):

@@ -358,7 +358,7 @@ iso_sigma = 1
 of which the first is no '.'.
 base = ["mome"]  #! base is ['mome']; give one of BASES.
 """.replace("BASES", ", ".join(ALGORITHMS)),
-    # On robots, which are run as the preset small, mome has 256 * 64 / 256 = 64 offspring; on others its default, 256.
+    # On robots, which are run as the preset small, mome has 256 * 64 / 256 = 64 offspring; on others its default, 50.
     "the same twice": """
 tasks = ["arm-2", "hopper-2", "ant-2"]
 algorithms = [

@@ -85,7 +85,7 @@ def select_guided(
     key_cells, key_guide = jax.random.split(key)
     number = batch * num_parents
     lent = archive if guide.strays is None else with_strays(archive, guide.strays)
-    of_guide = tournament(key_guide, guide.population, number)
+    of_guide = tournament(key_guide, guide.population, number, blocks=num_parents)
     of_cells = jax.lax.cond(jnp.any(lent.valid), lambda key: select(key, lent, number), lambda key: of_guide, key_cells)
     led = is_led(share_of(guide, task), batch)
     mated = led | is_led(MATES, batch, spacing=0.7548776662)

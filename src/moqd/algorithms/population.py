@@ -151,12 +151,17 @@ def survive(
     return survivor, merit[survivor]
 
 
-def tournament(key: Key, population: Population, num_parents: int) -> Parents:
-    """The better of two valid members for each parent; all take part equally often, and of equals the first wins."""
-    size = population.valid.shape[0]
-    shuffled = _shuffled(key, -(-2 * num_parents // size), population.valid)
+def tournament(key: Key, population: Population, num_parents: int, blocks: int = 1) -> Parents:
+    """The better of two valid members for each parent; all take part equally often, and of equals the first wins.
+
+    Members are shuffled anew for each of the `blocks` of parents: those of one child are not the same over and over.
+    """
+    size, batch = population.valid.shape[0], num_parents // blocks
+    times = -(-batch // size)
+    shuffled = _shuffled(key, 2 * blocks * times, population.valid)
     num_valid = jnp.maximum(jnp.sum(population.valid), 1)
-    first, second = shuffled[:, jnp.arange(size) % num_valid].reshape(-1)[: 2 * num_parents].reshape(2, num_parents)
+    drawn = shuffled[:, jnp.arange(size) % num_valid].reshape(2, blocks, times * size)
+    first, second = drawn[:, :, :batch].reshape(2, num_parents)
     challenge = jnp.zeros(num_parents, bool)
     for criterion in population.merit.T[::-1]:
         tie = criterion[second] == criterion[first]

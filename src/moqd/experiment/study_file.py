@@ -393,18 +393,18 @@ class _Outline(Task):
     """A task as far as an algorithm looks at it when it is built: without its robot, which takes seconds to load."""
 
     policies: bool
-    of: Genes | None
+    made_of: Genes | None
 
     @property
     def genes(self) -> Genes | None:
-        return self.of
+        return self.made_of
 
     @property
     def policy(self) -> Policy | None:
         return Policy(1, 1, (), apply_policy) if self.policies else None
 
     def init_genotype(self, key: Key, num_genotypes: int) -> Genotype:
-        return jnp.zeros((num_genotypes, 1))
+        return jnp.zeros((num_genotypes, 1 if self.genes is None else len(self.genes.num_values)))
 
     def evaluate(self, key: Key, genotype: Genotype) -> NoReturn:
         raise NotImplementedError
@@ -415,9 +415,9 @@ def _outline(name: str) -> _Outline:
     task = make_task(name)
     return _Outline(
         name=name,
-        of=task.genes,
         objective_names=task.objective_names,
         feature_names=task.feature_names,
         feature_bounds=task.feature_bounds,
         policies=TASKS[name].policies,
+        made_of=task.genes,
     )
