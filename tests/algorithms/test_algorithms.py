@@ -17,6 +17,8 @@ from tests.walk import walk
 
 SMALL = {"num_cells": 8, "front_length": 4}
 LEARNING = {"critic_steps": 4, "pg_steps": 3, "minibatch": 16, "critic_hidden_sizes": (16, 16), "buffer_size": 300}
+PAPER = {"variation": "iso-line", "iso_sigma": 0.005, "line_sigma": 0.05, "crowding": False, "guided": False}
+"""MOME for vectors as for policies."""
 LEARNERS = [name for name in ALGORITHMS if name.startswith(("mome-p", "pga"))]
 OTHERS = [name for name in ALGORITHMS if name not in LEARNERS]
 

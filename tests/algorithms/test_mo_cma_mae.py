@@ -6,6 +6,7 @@ import pytest
 import moqd
 from moqd.experiment.loop import Loop
 from moqd.types import Source
+from tests.algorithms.test_algorithms import PAPER
 
 SMALL = {"num_cells": 16, "front_length": 8, "ga_batch": 20, "num_emitters": 2}
 
@@ -34,9 +35,6 @@ def evolved(algorithm, task, iterations, seed=0) -> Loop:
     while loop.iteration < iterations:
         loop.advance(iterations)
     return loop
-
-
-PAPER = {"variation": "iso-line", "iso_sigma": 0.005, "line_sigma": 0.05, "crowding": False, "guided": False}
 
 
 def test_it_is_ahead_of_the_papers_mome_and_of_random_search_on_spheres_with_20_parameters():

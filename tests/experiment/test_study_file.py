@@ -883,6 +883,10 @@ def mistakes_have_the_lines_that_they_were_written_on(folder):
             assert [line for line, _ in problems_of(path)] == sorted(lines[place] for place in places)
 
 
+def scale_of(algorithm):
+    return "sigma" if algorithm == "mo-cma-mae" else "iso_sigma"
+
+
 def both_forms_of_a_correct_file_are_the_study_that_make_study_makes(folder):
     for seed in range(15):
         chance = random.Random(seed)
@@ -892,8 +896,8 @@ def both_forms_of_a_correct_file_are_the_study_that_make_study_makes(folder):
         own = [name for name, entry in ALGORITHMS.items() if robots or not hasattr(entry.config, "pg_batch")]
         algorithms = {label: Variant(label, {}) for label in chance.sample(own, 2)}
         algorithms |= {
-            f"v{i}": Variant(chance.choice(own), {"num_cells": 50 + i, "iso_sigma": chance.choice([0, 1, 0.25])})
-            for i in range(chance.randrange(3))
+            f"v{i}": Variant(base, {"num_cells": 50 + i, scale_of(base): chance.choice([0, 1, 0.25])})
+            for i, base in enumerate(chance.choices(own, k=chance.randrange(3)))
         }
         labels = chance.sample(list(algorithms), len(algorithms))
         algorithms = {label: algorithms[label] for label in labels}
