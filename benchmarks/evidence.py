@@ -25,7 +25,10 @@ from moqd.files import read_tensors
 from moqd.plots.style import display_name
 from moqd.report.tables import SOURCES
 
-DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("evidence.md", "locomotion.md", "runs.md", "variation.md")))
+DOCUMENTS = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("evidence.md", "locomotion.md", "runs.md", "variation.md")),
+)
 
 
 def state(*studies: str) -> Iterator[str]:
