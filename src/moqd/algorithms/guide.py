@@ -40,7 +40,7 @@ class Strays(NamedTuple):
 
     genotype: Genotype
     violation: Float[Array, "cells"]
-    """Infinite where there is none."""
+    """Infinite for a cell without one."""
 
 
 class Guide(NamedTuple):

@@ -32,7 +32,7 @@ class Evaluations(NamedTuple):
     """Evaluations, a row each, in the order in which they were told."""
 
     function: bytes
-    """The fingerprint of what was called; empty if there is none."""
+    """The fingerprint of the function that was called; empty if it is not known."""
     parameters: Float[np.ndarray, "rows parameters"]
     """In the user's units; of a choice its index. NaN: of a batched call that failed as a whole, which any of its
     designs may have caused."""
