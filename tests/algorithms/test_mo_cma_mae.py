@@ -103,6 +103,23 @@ def test_pytrees_without_bounds_have_steps_of_their_own_size():
     assert run.metrics["coverage"][-1] > 0.5
 
 
+def test_emitters_may_be_beyond_the_bounds_within_which_they_are_evaluated():
+    """The best solutions of every cell have 8 of 10 parameters at 0."""
+
+    def function(x):
+        away = jnp.sum(x[2:])
+        return -jnp.stack([x[0] + away, 1 - x[0] + away]), x[:2]
+
+    task = plane(function, parameters=10, reference_point=(-3.0, -3.0))
+    loop = evolved(moqd.make_algorithm("mo-cma-mae", task, **SMALL), task, 60)
+    emitters, archive = loop.carry.state.emitters, loop.archive
+    assert (emitters.mean[:, 2:] < 0).any()
+    assert ((emitters.mean >= -0.25 - 1e-6) & (emitters.mean <= 1.25 + 1e-6)).all()
+    member = archive.genotype[archive.valid]
+    assert ((member >= 0) & (member <= 1)).all()
+    assert (member[:, 2:] == 0).all(axis=1).any()
+
+
 def test_many_parameters_have_diagonal_covariances():
     task = plane(two_spheres, parameters=101)
     state = evolved(moqd.make_algorithm("mo-cma-mae", task, **SMALL), task, 2).carry.state
