@@ -310,8 +310,8 @@ def markdown(table: Table) -> str:
 
 
 def _machine() -> str:
-    from moqd.devices import num_cores
-    from moqd.experiment.run import processor
+    from moqd.core.devices import num_cores
+    from moqd.runs.session import processor
 
     there = [name for name in ("jax", "brax", "qdax", "pymoo", "ribs") if find_spec(name)]  # some parts need not all
     peers = ", ".join(f"{name} {version(name)}" for name in there)

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import moqd
-from moqd.experiment.checkpoint import FOLDER, STATE
-from moqd.files import read_tensors
-from moqd.networks import MLP, Dense
+from moqd.core.networks import MLP, Dense
+from moqd.io.files import read_tensors
+from moqd.runs.checkpoint import FOLDER, STATE
 from moqd.variation.actor_injection import inject
 
 PREFERENCES = 16

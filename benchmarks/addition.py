@@ -11,8 +11,8 @@ import numpy as np
 from qdax.core.containers.mome_repertoire import MOMERepertoire
 
 from benchmarks.timing import Measured, in_turns
-from moqd.archive import add, empty_archive
-from moqd.types import Evaluation, Offspring
+from moqd.core.archive import add, empty_archive
+from moqd.core.types import Evaluation, Offspring
 
 BATCH, PARAMETERS, LENGTH = 256, 5123, 50
 ROUNDS = 15

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import moqd
-from moqd.archive import empty_archive
+from moqd.core.archive import empty_archive
+from moqd.core.tessellation import cvt_centroids
 from moqd.explorer import write_explorer
-from moqd.tessellation import cvt_centroids
 from tests.explorer.browser import CHROMIUM, Browser
 
 CELLS, FRONT = 128, 50

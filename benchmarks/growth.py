@@ -93,7 +93,7 @@ def mome(*, batch: int, cells: int, front: int, objectives: int, parameters: int
     import jax.numpy as jnp
 
     import moqd
-    from moqd import tessellation
+    from moqd.core import tessellation
 
     # Where the centres of the cells are does not matter here, and the k-means of 16,384 takes minutes.
     tessellation._compute_cvt = lambda cells, features, seed: np.random.default_rng(seed).random((cells, features))
@@ -134,7 +134,7 @@ def mome_p2c(*, batch: int, cells: int, front: int, hidden: int, devices: int) -
     import moqd
 
     moqd.use_devices(devices or None)
-    from moqd.networks import num_parameters
+    from moqd.core.networks import num_parameters
 
     task = moqd.make_task("hopper-2", episode_length=50, hidden_sizes=(hidden, hidden))
     algorithm = moqd.make_algorithm(
@@ -157,8 +157,8 @@ def mome_p2c(*, batch: int, cells: int, front: int, hidden: int, devices: int) -
 
 def _timed(algorithm: Any, task: Any, fill: Callable[[Any], Any]) -> dict[str, float]:
     from benchmarks.timing import in_turns, peak_bytes
-    from moqd.experiment.loop import Loop
-    from moqd.metrics import archive_metrics
+    from moqd.core.metrics import archive_metrics
+    from moqd.runs.loop import Loop
 
     loop = Loop(algorithm, task, seed=0)
     loop.prepare()

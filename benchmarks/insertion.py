@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.timing import Measured, in_turns
+from moqd.core.types import Transition
 from moqd.rl.buffer import Buffer, Steps, empty_buffer, insert
-from moqd.types import Transition
 
 CAPACITY, POLICIES, LENGTH = 1_000_000, 256, 250
 SIZES = {"hopper-2": (11, 3), "ant-2": (27, 8)}

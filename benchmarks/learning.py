@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import moqd
 from benchmarks import yardstick
 from benchmarks.timing import in_turns
-from moqd import preferences
-from moqd.devices import on_one
-from moqd.experiment.loop import Loop
-from moqd.experiment.presets import preset_for
+from moqd.core import preferences
+from moqd.core.devices import on_one
 from moqd.rl.buffer import empty_buffer, sample, sample_obs
 from moqd.rl.td3 import init_agent, train
+from moqd.runs.loop import Loop
+from moqd.runs.presets import preset_for
 
 ROUNDS = 3
 PARENTS, STEPS, MINIBATCH = 64, 100, 256
@@ -127,7 +127,7 @@ def memory(num_iterations: int = 3) -> Iterator[tuple[str, float]]:
             arguments = ["train", task, "--algorithm", algorithm, "--preset", "paper"]
             arguments += ["--iterations", str(num_iterations), "--out"]
             code = (
-                "import sys, tempfile; from moqd.cli import main\n"
+                "import sys, tempfile; from moqd.cli.main import main\n"
                 f"with tempfile.TemporaryDirectory() as folder: assert main({arguments} + [folder + '/run']) == 0"
             )
             yield f"{algorithm} on {task}, {num_iterations} iterations", _peak(code)

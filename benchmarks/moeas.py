@@ -25,7 +25,7 @@ from moqd import FunctionTask
 from moqd.algorithms.nsga2 import nsga2
 from moqd.algorithms.population import PopulationConfig
 from moqd.algorithms.spea2 import spea2
-from moqd.experiment.loop import Loop
+from moqd.runs.loop import Loop
 
 PARAMETERS, FIRST = 12, 20
 """Generations before the first that is timed, in which most solutions are dominated."""

@@ -7,7 +7,7 @@ from qdax.core.mome import MOME
 
 from benchmarks.timing import Measured, in_turns
 from moqd import make_algorithm, make_task
-from moqd.experiment.loop import Loop
+from moqd.runs.loop import Loop
 
 ITERATIONS = 100
 

@@ -17,9 +17,9 @@ from benchmarks.addition import Ours
 from benchmarks.flops import Operations, count
 from benchmarks.learning import Iterations, of_the_paper
 from benchmarks.timing import in_turns
-from moqd.devices import on_all, sharded
-from moqd.metrics import archive_metrics
-from moqd.networks import num_parameters
+from moqd.core.devices import on_all, sharded
+from moqd.core.metrics import archive_metrics
+from moqd.core.networks import num_parameters
 
 ROUNDS = 7
 PRODUCTS = (512, 1024, 2048)

@@ -75,7 +75,7 @@ def ours(task_name: str, length: int, mode: str) -> Callable[[], object]:
     moqd.use_devices()
     import jax
 
-    from moqd.devices import compiled, on_all
+    from moqd.core.devices import compiled, on_all
     from moqd.tasks import locomotion
 
     task = moqd.make_task(task_name, episode_length=length)

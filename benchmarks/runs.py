@@ -18,9 +18,9 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.learning import of_the_paper
-from moqd.experiment.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
-from moqd.experiment.loop import Loop
-from moqd.experiment.store import write_archive
+from moqd.runs.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
+from moqd.runs.folder import write_archive
+from moqd.runs.loop import Loop
 
 MINUTES = 5.0
 FACTS: dict[str, Any] = {

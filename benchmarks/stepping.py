@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from benchmarks.timing import in_turns
-from moqd.features import foot_contact
+from moqd.tasks.features import foot_contact
 from moqd.tasks.gymnasium import GymnasiumTask, gymnasium_task
 
 BATCH = 64

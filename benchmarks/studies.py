@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from moqd.devices import num_cores
-from moqd.experiment.conduct import Manner, Watcher, conduct, write_study
-from moqd.experiment.progress import standings_of
-from moqd.experiment.study import Study, named_study
-from moqd.experiment.workers import LocalWorkers
+from moqd.core.devices import num_cores
+from moqd.study.execute import Manner, Watcher, conduct, write_study
+from moqd.study.plan import Study, named_study
+from moqd.study.status import standings_of
+from moqd.study.workers import LocalWorkers
 
 RUNS, ITERATIONS = 8, 6
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from moqd.networks import MLP, apply_mlp, apply_policy, descend
+from moqd.core.networks import MLP, apply_mlp, apply_policy, descend
 
 
 def improve(parents: MLP, preference: jax.Array, critic: MLP, obs: jax.Array, *, learning_rate: float) -> MLP:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-
-from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring, select_or_random
 from moqd.archive import Archive, add, select_uniform
 from moqd.errors import InputError
-from moqd.tasks.task import Task
 from moqd.types import Evaluation, Info, Key, Offspring, Source
+
+from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring, select_or_random
+from moqd.tasks.task import Task
 from moqd.variation.iso_line import iso_line
 
 

@@ -11,7 +11,7 @@ import tests.typecheck  # noqa: F401  the hook wants it imported
 
 with install_import_hook("moqd", "tests.typecheck.check"):
     import moqd
-    import moqd.cli
+    import moqd.cli.main
     import moqd.report
 
 import jax

@@ -11,15 +11,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "moqd").rglob("*.py"))
 LAYERS = [
-    {"errors", "types", "networks", "devices", "files"},
-    {"pareto", "volume", "tessellation", "preferences", "options", "flags"},
-    {"archive", "thresholds", "variation", "rl", "features", "tasks"},
+    {"io"},
+    {"core"},
+    {"variation", "rl", "tasks"},
     {"algorithms"},
-    {"metrics", "experiment"},
-    {"choice", "policy_file"},
-    {"plots", "explorer"},
+    {"runs"},
+    {"study"},
+    {"choose", "plots"},
+    {"explorer"},
     {"report"},
-    {"cli", "cli_study", "cli_explore", "cli_pick"},
+    {"cli"},
 ]
 PACKAGES = {"mo_gymnasium": "mo-gymnasium", "sklearn": "scikit-learn"}
 COMPANIONS = {"mujoco-mjx"}

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from moqd import Task
-from moqd.networks import Policy, apply_policy, init_mlp
-from moqd.types import Evaluation, Transition
+from moqd.core.networks import Policy, apply_policy, init_mlp
+from moqd.core.types import Evaluation, Transition
 
 LENGTH = 8
 

@@ -79,7 +79,7 @@ def prepare() -> None:
     """In every process."""
     import warnings
 
-    from moqd.experiment.compilation import use_cache
+    from moqd.runs.compilation import use_cache
 
     warnings.filterwarnings("ignore")
     use_cache()

@@ -10,9 +10,9 @@ import numpy as np
 import moqd
 from benchmarks.design.problems import Problem, task
 from moqd.algorithms.algorithm import archive_for
-from moqd.archive import Archive, add
-from moqd.metrics import archive_metrics
-from moqd.types import Evaluation, Offspring, Source
+from moqd.core.archive import Archive, add
+from moqd.core.metrics import archive_metrics
+from moqd.core.types import Evaluation, Offspring, Source
 
 BUDGETS = (1_000, 5_000, 20_000)
 """Evaluations after which is measured."""

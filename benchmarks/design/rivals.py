@@ -17,8 +17,8 @@ import moqd
 from benchmarks.design.measuring import NUM_CELLS
 from benchmarks.design.problems import Problem, task
 from moqd.algorithms import ALGORITHMS
-from moqd.experiment.loop import keys_for
-from moqd.tessellation import cvt_centroids
+from moqd.core.tessellation import cvt_centroids
+from moqd.runs.loop import keys_for
 
 POPULATION = 100
 """Of pymoo's algorithms: its default."""

@@ -5,19 +5,18 @@ from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 
-from moqd import features
 from moqd.algorithms import make_algorithm
-from moqd.archive import merge
-from moqd.choice import Solution, pick
-from moqd.devices import use_devices
-from moqd.errors import DivergenceError, EvaluationError, InputError, StoppedError, StorageError
-from moqd.experiment.control import Control
-from moqd.experiment.optimizer import Candidate, Optimizer
-from moqd.experiment.reevaluation import Reevaluation, reevaluate
-from moqd.experiment.run import Callback, resume, run
-from moqd.experiment.store import Run, load_run
-from moqd.metrics import crowding_distance, hypervolume, non_dominated, sparsity
-from moqd.policy_file import export_policy, load_policy
+from moqd.choose.pick import Solution, pick
+from moqd.choose.policy_file import export_policy, load_policy
+from moqd.core.archive import merge
+from moqd.core.devices import use_devices
+from moqd.core.metrics import crowding_distance, hypervolume, non_dominated, sparsity
+from moqd.io.errors import DivergenceError, EvaluationError, InputError, StoppedError, StorageError
+from moqd.runs.control import Control
+from moqd.runs.folder import Run, load_run
+from moqd.runs.optimizer import Candidate, Optimizer
+from moqd.runs.reevaluate import Reevaluation, reevaluate
+from moqd.runs.session import Callback, resume, run
 from moqd.tasks import (
     Categorical,
     Frames,
@@ -26,6 +25,7 @@ from moqd.tasks import (
     Real,
     Replay,
     Task,
+    features,
     gymnasium_task,
     jax_env_task,
     make_task,

@@ -16,7 +16,7 @@ from benchmarks.design.problems import PROBLEMS as DESIGN
 from moqd.algorithms.nsga2 import nsga2
 from moqd.algorithms.population import PopulationConfig
 from moqd.algorithms.spea2 import spea2
-from moqd.experiment.loop import Loop
+from moqd.runs.loop import Loop
 
 CONFIG = PopulationConfig(population=100, variation="iso-line")
 GENERATIONS = 600

@@ -9,10 +9,10 @@ import pytest
 
 import moqd
 from moqd.algorithms import ALGORITHMS
-from moqd.devices import on_one
-from moqd.experiment.loop import Loop
-from moqd.tessellation import cvt_centroids, grid_centroids
-from moqd.types import Source
+from moqd.core.devices import on_one
+from moqd.core.tessellation import cvt_centroids, grid_centroids
+from moqd.core.types import Source
+from moqd.runs.loop import Loop
 from tests.walk import walk
 
 SMALL = {"num_cells": 8, "front_length": 4}

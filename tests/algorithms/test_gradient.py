@@ -12,11 +12,11 @@ import moqd
 from moqd.algorithms import ALGORITHMS, Algorithm
 from moqd.algorithms.algorithm import Draw, init_key
 from moqd.algorithms.gradient import critic_for_variation, no_experience, recall, remember
-from moqd.devices import on_one
-from moqd.experiment.loop import Loop
-from moqd.networks import Policy, apply_policy
+from moqd.core.devices import on_one
+from moqd.core.networks import Policy, apply_policy
+from moqd.core.types import Evaluation, Source, Transition
 from moqd.rl.td3 import act, value
-from moqd.types import Evaluation, Source, Transition
+from moqd.runs.loop import Loop
 from tests.algorithms.test_algorithms import quick, small
 from tests.walk import LENGTH, Walk, walk
 

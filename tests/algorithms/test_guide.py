@@ -15,8 +15,8 @@ from moqd.algorithms.guide import (
     share_of,
     with_strays,
 )
-from moqd.archive import add, empty_archive
-from moqd.types import Evaluation, Offspring, Source
+from moqd.core.archive import add, empty_archive
+from moqd.core.types import Evaluation, Offspring, Source
 
 
 def narrow(x):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.experiment.loop import Loop
-from moqd.types import Source
+from moqd.core.types import Source
+from moqd.runs.loop import Loop
 from tests.algorithms.test_algorithms import PAPER
 
 SMALL = {"num_cells": 16, "front_length": 8, "ga_batch": 20, "num_emitters": 2}

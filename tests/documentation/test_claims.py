@@ -20,8 +20,8 @@ from benchmarks.claims import (
     verdict,
 )
 from benchmarks.tables import RESULTS
-from moqd.experiment.analysis import METRICS
-from moqd.experiment.study_file import read_study
+from moqd.study.analysis import METRICS
+from moqd.study.file import read_study
 
 planned = cache(lambda name: read_study(RESULTS / f"{name}.toml"))
 

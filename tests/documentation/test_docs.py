@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import moqd.cli
-import moqd.cli_explore
-import moqd.cli_pick
-import moqd.cli_study
+import moqd.cli.explore
+import moqd.cli.main
+import moqd.cli.pick
+import moqd.cli.study
 from benchmarks import evidence
-from moqd.cli import COMMANDS, main
-from moqd.experiment.study_file import read_study
+from moqd.cli.main import COMMANDS, main
+from moqd.study.file import read_study
 
 ROOT = Path(__file__).parent.parent.parent
 ELSEWHERE = ("explorer.md",)  # which is about a run: tests/explorer has one
@@ -86,10 +86,10 @@ def test_every_command_is_one(page, line, monkeypatch, tmp_path):
 
     monkeypatch.chdir(tmp_path)
     for module, names in (
-        (moqd.cli, ("make_task", "read_config", "load_run", "is_study")),
-        (moqd.cli_explore, ("load_run",)),
-        (moqd.cli_pick, ("load_run",)),
-        (moqd.cli_study, ("read_study", "conduct", "write_study", "stored_study")),
+        (moqd.cli.main, ("make_task", "read_config", "load_run", "is_study")),
+        (moqd.cli.explore, ("load_run",)),
+        (moqd.cli.pick, ("load_run",)),
+        (moqd.cli.study, ("read_study", "conduct", "write_study", "stored_study")),
     ):
         for name in names:
             monkeypatch.setattr(module, name, parsed, raising=False)
@@ -97,8 +97,8 @@ def test_every_command_is_one(page, line, monkeypatch, tmp_path):
     assert words[0] in COMMANDS, line
     own = [word for word in words if word.startswith("--task") or ".py:" in word]
     if own:  # a file that is the reader's
-        monkeypatch.setattr(moqd.cli, "load_own", lambda *_, **__: None)
-        monkeypatch.setitem(moqd.cli.OWN, "arm-2", None)
+        monkeypatch.setattr(moqd.cli.main, "load_own", lambda *_, **__: None)
+        monkeypatch.setitem(moqd.cli.main.OWN, "arm-2", None)
     with suppress(_ParsedError):
         assert main(words) == 0, line
 

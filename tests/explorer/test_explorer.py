@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.choice import RULES, choose
-from moqd.cli import main
+from moqd.choose.pick import RULES, choose
+from moqd.cli.main import main
 from moqd.explorer import write_explorer
 from moqd.explorer.gaits import packed_gait
 from moqd.explorer.serve import ExplorerServer

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.errors import EvaluationError
 from moqd.explorer import write_explorer
 from moqd.explorer.gaits import record
+from moqd.io.errors import EvaluationError
 from tests.plots.made import made_run
 
 FRAMES = 5

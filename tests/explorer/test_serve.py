@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from moqd.errors import EvaluationError
 from moqd.explorer.serve import ExplorerServer
+from moqd.io.errors import EvaluationError
 from tests.plots.made import made_run
 
 

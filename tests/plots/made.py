@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import moqd
-from moqd.archive import empty_archive
-from moqd.experiment.results import Result, Results
-from moqd.experiment.study import REFERENCE, Study
-from moqd.metrics import archive_metrics
+from moqd.core.archive import empty_archive
+from moqd.core.metrics import archive_metrics
+from moqd.study.plan import REFERENCE, Study
+from moqd.study.summaries import Result, Results
 
 NUM_CELLS, FRONT_LENGTH, NUM_EMPTY = 12, 5, 3
 

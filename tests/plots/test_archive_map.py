@@ -7,10 +7,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import moqd
-from moqd.metrics import cell_hypervolumes
+from moqd.core.metrics import cell_hypervolumes
+from moqd.core.tessellation import grid_centroids
 from moqd.plots.archive_map import archive_map, archive_map_figure, cell_polygons, feature_pairs
 from moqd.plots.style import EMPTY
-from moqd.tessellation import grid_centroids
 from tests.plots.made import NUM_CELLS, NUM_EMPTY, made_run
 
 

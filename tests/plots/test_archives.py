@@ -3,9 +3,9 @@ import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 
 from moqd.algorithms import ALGORITHMS
-from moqd.experiment.study import BASELINES, PAPER_TASKS
-from moqd.metrics import cell_hypervolumes
+from moqd.core.metrics import cell_hypervolumes
 from moqd.plots.archives import archives_figure
+from moqd.study.plan import BASELINES, PAPER_TASKS
 from tests.plots.made import NUM_CELLS, NUM_EMPTY, assert_readable, made_results, notes
 
 THREE = ("mome-p2c", "mome", "nsga2")

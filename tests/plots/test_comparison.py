@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.colors import to_hex
 
-from moqd.experiment.study import BASELINES, PAPER_TASKS
 from moqd.plots.comparison import comparison_figure
 from moqd.plots.style import algorithm_styles
+from moqd.study.plan import BASELINES, PAPER_TASKS
 from tests.plots.made import assert_readable, made_results, notes
 
 METRICS = ["moqd_score", "global_hypervolume", "max_sum_scores", "coverage"]

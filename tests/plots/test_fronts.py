@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from moqd.metrics import cell_fronts, global_front
+from moqd.core.metrics import cell_fronts, global_front
 from moqd.plots.fronts import fronts, fronts_figure, projection
 from moqd.plots.style import CONTEXT, FRONT, objective_label
 from tests.plots.made import NUM_CELLS, NUM_EMPTY, made_run

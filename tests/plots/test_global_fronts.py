@@ -5,9 +5,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from moqd.algorithms import ALGORITHMS
-from moqd.experiment.study import PAPER_TASKS
 from moqd.plots.global_fronts import global_fronts_figure
 from moqd.plots.style import algorithm_styles
+from moqd.study.plan import PAPER_TASKS
 from tests.plots.made import assert_readable, made_results, notes
 from tests.plots.test_archives import SHAPES, median_run
 

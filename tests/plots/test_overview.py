@@ -1,6 +1,6 @@
 import pytest
 
-from moqd.metrics import cell_hypervolumes
+from moqd.core.metrics import cell_hypervolumes
 from moqd.plots.overview import overview_figure, save_overview
 from tests.plots.made import made_run
 

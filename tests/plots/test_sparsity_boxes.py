@@ -4,10 +4,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
-from moqd.experiment.study import BASELINES, PAPER_TASKS, Study
-from moqd.metrics import cell_fronts, global_front
+from moqd.core.metrics import cell_fronts, global_front
 from moqd.plots.sparsity_boxes import boxes, sparsity_boxes_figure
 from moqd.plots.style import algorithm_styles
+from moqd.study.plan import BASELINES, PAPER_TASKS, Study
 from tests.plots.made import assert_readable, made_results, notes
 
 THREE = ("mome-p2c", "mome", "nsga2-small")

@@ -1,6 +1,6 @@
 from moqd.algorithms import ALGORITHMS
-from moqd.experiment.study import BASELINES, GROUPS, PAPER_TASKS, Study
 from moqd.plots.style import algorithm_styles, display_name, task_title, tasks_in_order
+from moqd.study.plan import BASELINES, GROUPS, PAPER_TASKS, Study
 
 ALL = tuple(ALGORITHMS)
 

@@ -3,9 +3,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from moqd.algorithms import ALGORITHMS
-from moqd.experiment.study import PAPER_TASKS
 from moqd.plots.style import algorithm_styles
 from moqd.plots.wall_clock import wall_clock_figure
+from moqd.study.plan import PAPER_TASKS
 from tests.plots.made import assert_readable, made_results, notes
 
 THREE = ("mome-p2c", "mome-pgx", "mome")

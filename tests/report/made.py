@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import moqd
-from moqd.archive import empty_archive
-from moqd.experiment.results import Result, Results, Unfinished
-from moqd.experiment.study import PlannedRun, Study
-from moqd.metrics import archive_metrics
+from moqd.core.archive import empty_archive
+from moqd.core.metrics import archive_metrics
+from moqd.study.plan import PlannedRun, Study
+from moqd.study.summaries import Result, Results, Unfinished
 
 BATCH, ITERATIONS = 64, 150
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.experiment.reevaluation import METRICS, Reevaluation
 from moqd.report import write_report
+from moqd.runs.reevaluate import METRICS, Reevaluation
 from tests.plots.made import made_run
 
 SIX = ["moqd_score", "moqd_sparsity_score", "global_hypervolume", "global_sparsity", "max_sum_scores", "coverage"]

@@ -21,11 +21,11 @@ from markdown_it import MarkdownIt
 from matplotlib.figure import Figure
 
 import moqd
-from moqd.experiment.analysis import METRICS, Table
-from moqd.experiment.study import Variant, make_study
 from moqd.report import pictures, write_study_report
 from moqd.report.study import csv_text
 from moqd.report.tables import seeds_needed
+from moqd.study.analysis import METRICS, Table
+from moqd.study.plan import Variant, make_study
 from tests.report.made import made_results
 
 TASKS = {"hopper-2": (1, 2), "own task": (2, 3)}
@@ -360,7 +360,7 @@ def test_no_name_is_more_than_text(tmp_path):
     )
     machine = {"processor": HOSTILE, "cores": 2}
     odd = results.results[0]._replace(config={**results.results[0].config, "machine": machine})
-    missing = moqd.experiment.results.Unfinished(HOSTILE, HOSTILE + "1", 4, "failed", f"{HOSTILE}\n\n# {HOSTILE}")
+    missing = moqd.study.summaries.Unfinished(HOSTILE, HOSTILE + "1", 4, "failed", f"{HOSTILE}\n\n# {HOSTILE}")
     results = replace(results, results=(odd, *results.results[1:]), unfinished=(missing,))
     write_study_report(results, tmp_path)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from moqd.core.types import Transition
 from moqd.rl.buffer import Buffer, empty_buffer, insert, sample, sample_obs
-from moqd.types import Transition
 
 BATCH, TIME = 3, 5
 

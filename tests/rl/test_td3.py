@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from moqd import preferences
-from moqd.networks import Policy, apply_policy
+from moqd.core import preferences
+from moqd.core.networks import Policy, apply_policy
 from moqd.rl.buffer import Steps
 from moqd.rl.reward_stats import no_stats, standardise, update
 from moqd.rl.td3 import Agent, TD3Config, act, init_agent, train, value

@@ -12,8 +12,8 @@ import pytest
 
 import moqd
 from moqd import InputError
-from moqd.features import Feature, final_info, final_position, foot_contact, mean_info, mean_obs
-from moqd.networks import apply_policy
+from moqd.core.networks import apply_policy
+from moqd.tasks.features import Feature, final_info, final_position, foot_contact, mean_info, mean_obs
 from moqd.tasks.gymnasium import gymnasium_task
 
 # What is sent to the workers is made within functions: a name of this module would have them import it, and JAX.

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd import devices
-from moqd.devices import compiled
+from moqd.core import devices
+from moqd.core.devices import compiled
 from moqd.tasks.locomotion import SCENES, LocomotionTask, _brax, _rest, _robot
 
 TASKS = list(SCENES)

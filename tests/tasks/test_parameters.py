@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import moqd
 from moqd import Categorical, FunctionTask, InputError, Integer, Real
-from moqd.cli import main
-from moqd.experiment.store import described
+from moqd.cli.main import main
+from moqd.runs.folder import described
 from moqd.tasks.parameters import space_of
 
 BOUNDS = {"length": (2.0, 4.0), "teeth": Integer(-1, 3), "material": Categorical("steel", "oak", "glass")}

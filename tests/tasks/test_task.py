@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import moqd
+from moqd.core.types import Evaluation
 from moqd.tasks.task import averaged
-from moqd.types import Evaluation
 
 
 @dataclass(frozen=True, eq=False)

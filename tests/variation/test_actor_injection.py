@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from moqd import preferences
-from moqd.networks import apply_policy, init_mlp
+from moqd.core import preferences
+from moqd.core.networks import apply_policy, init_mlp
 from moqd.rl.td3 import act
 from moqd.variation.actor_injection import inject
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.types import Genes
+from moqd.core.types import Genes
 from moqd.variation.mixture import (
     FLOOR,
     OPERATORS,

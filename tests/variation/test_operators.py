@@ -8,7 +8,7 @@ from pymoo.operators.crossover.sbx import cross_sbx
 from pymoo.operators.mutation.pm import mut_pm
 from scipy import stats
 
-from moqd.types import Genes
+from moqd.core.types import Genes
 from moqd.variation.differential import de_elite, de_rand
 from moqd.variation.discrete import settle
 from moqd.variation.gaussian import gaussian, mirror

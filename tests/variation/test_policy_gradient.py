@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks import yardstick
-from moqd import preferences
-from moqd.networks import apply_policy, init_mlp
+from moqd.core import preferences
+from moqd.core.networks import apply_policy, init_mlp
 from moqd.rl.td3 import value
 from moqd.variation.policy_gradient import improve
 

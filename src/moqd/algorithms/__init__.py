@@ -15,8 +15,8 @@ from moqd.algorithms.passive import with_passive_archive
 from moqd.algorithms.pga_me import PgaMeConfig, pga_me
 from moqd.algorithms.population import PopulationConfig
 from moqd.algorithms.spea2 import spea2
-from moqd.errors import InputError, unknown_name
-from moqd.options import overridden, restored
+from moqd.io.errors import InputError, unknown_name
+from moqd.io.options import overridden, restored
 from moqd.tasks.task import Task
 
 __all__ = ["ALGORITHMS", "Algorithm", "make_algorithm", "restore_algorithm", "with_passive_archive"]
@@ -94,7 +94,7 @@ def make_algorithm(name: str, task: Task, **overrides: Any) -> Algorithm:
 
 
 def restore_algorithm(record: Mapping[str, Any], task: Task) -> Algorithm:
-    """The algorithm that a file describes by its name and options, as `moqd.options.recorded` gave them."""
+    """The algorithm that a file describes by its name and options, as `moqd.io.options.recorded` gave them."""
     values = dict(record)
     name = values.pop("name", None)
     return _build(name, restored(_entry(name).config, values, f"algorithm {name!r}"), task)

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from moqd import preferences
-from moqd.archive import Archive, Parents, add, empty_archive
-from moqd.errors import InputError
+from moqd.core import preferences
+from moqd.core.archive import Archive, Parents, add, empty_archive
+from moqd.core.tessellation import NumCells, centroids
+from moqd.core.types import Evaluation, Genes, Genotype, Info, Key, Offspring, Preference, Source
+from moqd.io.errors import InputError
 from moqd.rl.td3 import Agent, Losses
 from moqd.tasks.task import Task
-from moqd.tessellation import NumCells, centroids
-from moqd.types import Evaluation, Genes, Genotype, Info, Key, Offspring, Preference, Source
 from moqd.variation.mixture import (
     Credit,
     Mixture,

@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 
 from moqd.algorithms.algorithm import add_by_crowding, chance, select_or_random
-from moqd.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
-from moqd.errors import InputError
-from moqd.networks import MLP, Policy, apply_policy, fold_standardisation
+from moqd.core.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
+from moqd.core.networks import MLP, Policy, apply_policy, fold_standardisation
+from moqd.core.types import Evaluation, Key, Offspring
+from moqd.io.errors import InputError
 from moqd.rl.buffer import Buffer, Steps, capacity_of, empty_buffer, insert, sample, sample_obs
 from moqd.rl.reward_stats import RunningStats, no_stats, standardise, update
 from moqd.rl.td3 import Agent, Losses, TD3Config
 from moqd.tasks.task import Task
-from moqd.types import Evaluation, Key, Offspring
 from moqd.variation.mixture import Credit, VariationConfig
 
 
@@ -72,7 +72,7 @@ def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
     if task.policy.apply is not apply_policy:
         raise InputError(
             f"algorithm {name!r} improves plain networks with relu and tanh, but the policies of task {task.name!r} "
-            "have an `apply` of their own; use 'mome' for it, or give its policy moqd.networks.apply_policy."
+            "have an `apply` of their own; use 'mome' for it, or give its policy moqd.core.networks.apply_policy."
         )
     if config.discount >= 1:
         raise InputError(f"discount is {config.discount}; give a number below 1, or values would not stay finite.")

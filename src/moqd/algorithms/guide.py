@@ -17,11 +17,11 @@ from jaxtyping import Array, Bool, Float
 
 from moqd.algorithms.nsga2 import ranked
 from moqd.algorithms.population import Population, empty_population, renew, tournament
-from moqd.archive import Archive, Parents
-from moqd.pareto import dominates
+from moqd.core.archive import Archive, Parents
+from moqd.core.pareto import dominates
+from moqd.core.tessellation import nearest_cell
+from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
 from moqd.tasks.task import Task
-from moqd.tessellation import nearest_cell
-from moqd.types import Evaluation, Genotype, Key, Offspring, Source
 
 SIZE = 64
 """Of the population."""

@@ -23,7 +23,7 @@ Deviations:
   without a limit, they are lost where nothing changes any more.
 - Feasible solutions come first, then infeasible ones by violation, then failed ones. While the archive is empty,
   emitters that degenerate restart from their own best.
-- Beyond 100 parameters covariances are diagonal; beyond 3 objectives improvements are estimated (`moqd.volume`).
+- Beyond 100 parameters covariances are diagonal; beyond 3 objectives improvements are estimated (`moqd.core.volume`).
 """
 
 from dataclasses import dataclass
@@ -35,16 +35,16 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
-from moqd import preferences
 from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring, select_or_random
-from moqd.archive import Archive, add, select_uniform
-from moqd.errors import InputError
+from moqd.core import preferences
+from moqd.core.archive import Archive, add, select_uniform
+from moqd.core.tessellation import nearest_cell
+from moqd.core.thresholds import Thresholds, anneal_thresholds, empty_thresholds
+from moqd.core.types import Evaluation, Info, Key, Offspring, Source
+from moqd.core.volume import improvement, shortfall
+from moqd.io.errors import InputError
 from moqd.tasks.task import Task
-from moqd.tessellation import nearest_cell
-from moqd.thresholds import Thresholds, anneal_thresholds, empty_thresholds
-from moqd.types import Evaluation, Info, Key, Offspring, Source
 from moqd.variation import cma_es
-from moqd.volume import improvement, shortfall
 
 FULL_PARAMETERS = 100
 """Up to so many the covariance is a full matrix: its decomposition takes 0.5 ms for each emitter then."""

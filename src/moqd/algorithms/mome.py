@@ -24,9 +24,9 @@ from moqd.algorithms.algorithm import (
     select_or_random,
 )
 from moqd.algorithms.guide import Guide, initial_guide, renew_guide, select_guided
-from moqd.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
+from moqd.core.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
+from moqd.core.types import Evaluation, Info, Key, Offspring
 from moqd.tasks.task import Task
-from moqd.types import Evaluation, Info, Key, Offspring
 from moqd.variation.mixture import Credit, VariationConfig
 
 

@@ -20,7 +20,6 @@ from typing import Literal, NamedTuple, get_args
 
 import jax
 
-from moqd import preferences
 from moqd.algorithms.algorithm import Algorithm, Draw, Learning, archive_for, init_key, offspring_of, random_offspring
 from moqd.algorithms.gradient import (
     Experience,
@@ -34,12 +33,13 @@ from moqd.algorithms.gradient import (
     remember,
     together,
 )
-from moqd.archive import Archive, Parents
-from moqd.errors import InputError, unknown_name
-from moqd.networks import MLP
+from moqd.core import preferences
+from moqd.core.archive import Archive, Parents
+from moqd.core.networks import MLP
+from moqd.core.types import Evaluation, Info, Key, Offspring, Preference, Source
+from moqd.io.errors import InputError, unknown_name
 from moqd.rl.td3 import Agent, Losses, init_agent, train
 from moqd.tasks.task import Task
-from moqd.types import Evaluation, Info, Key, Offspring, Preference, Source
 from moqd.variation.actor_injection import inject
 from moqd.variation.mixture import Credit
 from moqd.variation.policy_gradient import improve

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from moqd import preferences
 from moqd.algorithms.algorithm import Algorithm, Draw, Learning, archive_for, init_key, offspring_of, random_offspring
 from moqd.algorithms.gradient import (
     Experience,
@@ -34,12 +33,13 @@ from moqd.algorithms.gradient import (
     remember,
     together,
 )
-from moqd.archive import Archive
-from moqd.errors import InputError
+from moqd.core import preferences
+from moqd.core.archive import Archive
+from moqd.core.types import Evaluation, Info, Key, Offspring, Source
+from moqd.io.errors import InputError
 from moqd.rl.buffer import Steps
 from moqd.rl.td3 import Agent, Losses, init_agent, train
 from moqd.tasks.task import Task
-from moqd.types import Evaluation, Info, Key, Offspring, Source
 from moqd.variation.mixture import Credit
 from moqd.variation.policy_gradient import improve
 

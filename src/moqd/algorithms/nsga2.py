@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 
 from moqd.algorithms.algorithm import Algorithm
 from moqd.algorithms.population import PopulationConfig, Ranked, population_algorithm
-from moqd.pareto import crowding_distance, non_dominated_ranks
+from moqd.core.pareto import crowding_distance, non_dominated_ranks
 from moqd.tasks.task import Task
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from moqd.algorithms.algorithm import Algorithm, Learning, add_by_crowding, archive_for
-from moqd.archive import Archive, add
+from moqd.core.archive import Archive, add
+from moqd.core.tessellation import NumCells
+from moqd.core.types import Evaluation, Info, Key, Offspring
 from moqd.tasks.task import Task
-from moqd.tessellation import NumCells
-from moqd.types import Evaluation, Info, Key, Offspring
 
 
 class PassiveState(NamedTuple):

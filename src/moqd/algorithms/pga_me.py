@@ -19,11 +19,11 @@ import jax.numpy as jnp
 
 from moqd.algorithms.algorithm import Algorithm
 from moqd.algorithms.mome_pgx import MomePgxConfig, mome_pgx
-from moqd.errors import InputError
-from moqd.options import is_count
+from moqd.core.tessellation import total_cells
+from moqd.core.types import Evaluation, Info, Key, Offspring
+from moqd.io.errors import InputError
+from moqd.io.options import is_count
 from moqd.tasks.task import Task
-from moqd.tessellation import total_cells
-from moqd.types import Evaluation, Info, Key, Offspring
 
 
 @dataclass(frozen=True, kw_only=True)

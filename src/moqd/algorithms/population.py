@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from moqd.algorithms.algorithm import Algorithm, chance, random_offspring, select_or_random
-from moqd.archive import Parents
-from moqd.pareto import sort_key
+from moqd.core.archive import Parents
+from moqd.core.pareto import sort_key
+from moqd.core.types import Evaluation, Genotype, Info, Key, Offspring
 from moqd.tasks.task import Task
-from moqd.types import Evaluation, Genotype, Info, Key, Offspring
 from moqd.variation.mixture import Credit, VariationConfig
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from moqd.choice import AUGMENTATION, RULES, global_front_rows, scale_of, simplex_lattice
-from moqd.experiment.export import told_apart
-from moqd.experiment.store import Run, Snapshot, Solutions
+from moqd.choose.export import told_apart
+from moqd.choose.pick import AUGMENTATION, RULES, global_front_rows, scale_of, simplex_lattice
+from moqd.core.metrics import cell_hypervolumes, hypervolume
 from moqd.explorer.gaits import draws
-from moqd.metrics import cell_hypervolumes, hypervolume
 from moqd.plots.archive_map import cell_polygons
+from moqd.runs.folder import Run, Snapshot, Solutions
 from moqd.tasks import FunctionTask, Task
 
 MOST_SNAPSHOTS = 60

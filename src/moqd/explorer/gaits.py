@@ -18,12 +18,12 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from moqd.choice import global_front_rows, scale_of, values_by
-from moqd.errors import EvaluationError, InputError
-from moqd.experiment.store import Run, Solutions
+from moqd.choose.pick import global_front_rows, scale_of, values_by
+from moqd.core.types import Genotype
+from moqd.io.errors import EvaluationError, InputError
 from moqd.plots.gait import is_planar
+from moqd.runs.folder import Run, Solutions
 from moqd.tasks import FunctionTask, Replay, Task
-from moqd.types import Genotype
 
 LENGTH, ANGLE = 2000.0, 16384.0
 AT_ONCE = 64

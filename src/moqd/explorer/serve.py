@@ -13,9 +13,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from moqd.errors import EvaluationError
-from moqd.experiment.store import Run
 from moqd.explorer.gaits import gait_of
+from moqd.io.errors import EvaluationError
+from moqd.runs.folder import Run
 
 HOST = "127.0.0.1"
 KEPT = 1000

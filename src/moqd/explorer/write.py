@@ -11,11 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from moqd.errors import InputError, unknown_name
-from moqd.experiment.store import Run
 from moqd.explorer.content import content_of
 from moqd.explorer.gaits import record
-from moqd.files import write_text
+from moqd.io.errors import InputError, unknown_name
+from moqd.io.files import write_text
+from moqd.runs.folder import Run
 from moqd.tasks import Task
 
 SCRIPTS = (

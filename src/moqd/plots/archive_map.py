@@ -13,8 +13,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from scipy.spatial import Voronoi
 
-from moqd.archive import Archive
-from moqd.errors import InputError
+from moqd.core.archive import Archive
+from moqd.io.errors import InputError
 from moqd.plots.parallel_axes import LABEL_WIDTH, label_columns, parallel_axes, width_of
 from moqd.plots.style import CONTEXT, EMPTY, QUANTITY, feature_label
 from moqd.tasks import Task

@@ -12,10 +12,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from moqd.archive import Archive
-from moqd.experiment.analysis import representative
-from moqd.experiment.results import Result, Results
-from moqd.metrics import cell_hypervolumes
+from moqd.core.archive import Archive
+from moqd.core.metrics import cell_hypervolumes
 from moqd.plots.archive_map import cells
 from moqd.plots.panels import (
     CHARACTER,
@@ -29,6 +27,8 @@ from moqd.plots.panels import (
     wrapped,
 )
 from moqd.plots.style import QUANTITY, display_name, task_title, tasks_in_order
+from moqd.study.analysis import representative
+from moqd.study.summaries import Result, Results
 from moqd.tasks import Task
 
 Map = tuple[Archive, Float[np.ndarray, "cells"]]

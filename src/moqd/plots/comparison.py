@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from moqd.experiment.analysis import METRICS, Curve, curve
-from moqd.experiment.results import Results
 from moqd.plots.panels import NO_RESULT, SMALL, metric_panels, nothing_in, small_panel, wrapped
 from moqd.plots.style import AlgorithmStyle, algorithm_styles
+from moqd.study.analysis import METRICS, Curve, curve
+from moqd.study.summaries import Results
 
 ROWS = ("moqd_score", "global_hypervolume", "max_sum_scores", "coverage")
 HEIGHT = 1.3

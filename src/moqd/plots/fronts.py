@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from moqd.archive import Archive
-from moqd.metrics import cell_fronts, global_front
+from moqd.core.archive import Archive
+from moqd.core.metrics import cell_fronts, global_front
 from moqd.plots.parallel_axes import LABEL_WIDTH, label_columns, parallel_axes, width_of
 from moqd.plots.style import CONTEXT, FRONT, note, objective_label
 from moqd.tasks import Task

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon
 
-from moqd.errors import InputError
+from moqd.io.errors import InputError
 from moqd.tasks import Replay
 
 VIDEOS = (".mp4", ".gif")

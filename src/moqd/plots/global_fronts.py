@@ -10,9 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from moqd.experiment.analysis import representative
-from moqd.experiment.results import Results
-from moqd.metrics import global_front, non_dominated
+from moqd.core.metrics import global_front, non_dominated
 from moqd.plots.panels import (
     NO_RESULT,
     SMALL,
@@ -25,6 +23,8 @@ from moqd.plots.panels import (
 )
 from moqd.plots.parallel_axes import label_columns, parallel_axes
 from moqd.plots.style import AlgorithmStyle, algorithm_styles, objective_label, task_title, tasks_in_order
+from moqd.study.analysis import representative
+from moqd.study.summaries import Results
 from moqd.tasks import Task
 
 Fronts = Mapping[str, Float[np.ndarray, "_ objectives"]]

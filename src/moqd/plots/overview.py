@@ -6,12 +6,12 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from moqd.experiment.store import Run
-from moqd.metrics import cell_hypervolumes
+from moqd.core.metrics import cell_hypervolumes
 from moqd.plots.archive_map import archive_map
 from moqd.plots.fronts import fronts, projection
 from moqd.plots.parallel_axes import width_of
 from moqd.plots.style import plain
+from moqd.runs.folder import Run
 
 
 def save_overview(run: Run, path: Path) -> None:

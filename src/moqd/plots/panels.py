@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from moqd.experiment.results import Results
 from moqd.plots.style import display_name, note, plain, task_title, tasks_in_order
+from moqd.study.summaries import Results
 
 SMALL: dict[Any, float] = {
     "font.size": 8,

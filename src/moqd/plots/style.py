@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
-from moqd.experiment.study import PAPER_TASKS, Study
+from moqd.study.plan import PAPER_TASKS, Study
 from moqd.tasks import Task
 
 FRONT = "#d55e00"

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from moqd.experiment.analysis import wall_clock_table
-from moqd.experiment.results import Results
 from moqd.plots.panels import SMALL, nothing_in, shared_legend, small_panel, wrapped
 from moqd.plots.style import AlgorithmStyle, algorithm_styles, task_title, tasks_in_order
+from moqd.study.analysis import wall_clock_table
+from moqd.study.summaries import Results
 
 PARTS = {
     "policy_gradient_variation": "policy-gradient variation",

@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from moqd.files import write_file
+from moqd.io.files import write_file
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:

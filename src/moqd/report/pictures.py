@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from moqd.experiment.results import Results
 from moqd.plots.archives import archives_figure
 from moqd.plots.comparison import comparison_figure
 from moqd.plots.global_fronts import global_fronts_figure
@@ -15,6 +14,7 @@ from moqd.plots.style import display_name
 from moqd.plots.wall_clock import wall_clock_figure
 from moqd.report.document import Block, Heading, Picture
 from moqd.report.figures import save, svg
+from moqd.study.summaries import Results
 
 TITLES = {"baselines": "Baselines", "ablations": "Ablations", "pga": "Size of the archive of PGA-ME"}
 """Of the groups that have one."""

@@ -12,12 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from moqd.algorithms import ALGORITHMS
-from moqd.errors import AGAIN, InputError, to_resume
-from moqd.experiment.journal import lost_evaluations
-from moqd.experiment.reevaluation import Reevaluation, read_reevaluation, reevaluate
-from moqd.experiment.store import Run
-from moqd.files import own_folder, users_folder, write_text
-from moqd.metrics import cell_hypervolumes, non_dominated
+from moqd.core.metrics import cell_hypervolumes, non_dominated
+from moqd.io.errors import AGAIN, InputError, to_resume
+from moqd.io.files import own_folder, users_folder, write_text
 from moqd.plots.archive_map import archive_map_figure
 from moqd.plots.fronts import fronts_figure
 from moqd.plots.learning_curves import learning_curves_figure
@@ -26,6 +23,9 @@ from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph,
 from moqd.report.figures import save
 from moqd.report.markdown import markdown
 from moqd.report.numbers import duration, number
+from moqd.runs.folder import Run
+from moqd.runs.journal import lost_evaluations
+from moqd.runs.reevaluate import Reevaluation, read_reevaluation, reevaluate
 
 CAPTIONS = {
     "overview": "The archive at a glance: the hypervolume of every cell's front, and the fronts.",

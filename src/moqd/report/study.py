@@ -11,28 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from moqd.experiment.analysis import (
-    METRICS,
-    SIGNIFICANCE,
-    Table,
-    additions_table,
-    comparisons_table,
-    curves_table,
-    efficiency_table,
-    one_hot_table,
-    parameters_table,
-    representative,
-    runs_table,
-    summary_table,
-    tally_table,
-    unfinished_table,
-    wall_clock_table,
-)
-from moqd.experiment.presets import BATCHES, changed_options
-from moqd.experiment.results import Result, Results
-from moqd.experiment.statistics import CONFIDENCE, RESAMPLES
-from moqd.experiment.study import PlannedRun, Study
-from moqd.files import own_folder, users_folder, write_text
+from moqd.io.files import own_folder, users_folder, write_text
 from moqd.plots.style import display_name, task_title, tasks_in_order
 from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Text, link, strong
 from moqd.report.markdown import markdown
@@ -52,6 +31,27 @@ from moqd.report.tables import (
     unfinished_grid,
     wall_clock_grid,
 )
+from moqd.runs.presets import BATCHES, changed_options
+from moqd.study.analysis import (
+    METRICS,
+    SIGNIFICANCE,
+    Table,
+    additions_table,
+    comparisons_table,
+    curves_table,
+    efficiency_table,
+    one_hot_table,
+    parameters_table,
+    representative,
+    runs_table,
+    summary_table,
+    tally_table,
+    unfinished_table,
+    wall_clock_table,
+)
+from moqd.study.plan import PlannedRun, Study
+from moqd.study.statistics import CONFIDENCE, RESAMPLES
+from moqd.study.summaries import Result, Results
 
 CONTENTS = {
     "runs": "every finished run with its final metrics",

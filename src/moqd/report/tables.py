@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from moqd.experiment.analysis import METRICS, OVER_TIME, SIGNIFICANCE, Table
-from moqd.experiment.statistics import CONFIDENCE, smallest_adjusted_p
 from moqd.plots.style import display_name, task_title
 from moqd.report.document import Block, Grid, Heading, Notice, Paragraph, Span, Text, strong
 from moqd.report.numbers import NOTHING, Scale, count, duration_of, probability, scale_of
+from moqd.study.analysis import METRICS, OVER_TIME, SIGNIFICANCE, Table
+from moqd.study.statistics import CONFIDENCE, smallest_adjusted_p
 
 Row = Mapping[str, Any]
 LESS = "\N{DOWNWARDS ARROW}"

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from moqd.types import Key, Transition
+from moqd.core.types import Key, Transition
 
 
 class Steps(NamedTuple):

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
-from moqd import preferences
-from moqd.networks import MLP, Policy, apply_mlp, apply_policy, descend, init_mlp
+from moqd.core import preferences
+from moqd.core.networks import MLP, Policy, apply_mlp, apply_policy, descend, init_mlp
+from moqd.core.types import Key, Preference
 from moqd.rl.buffer import Steps
 from moqd.rl.reward_stats import RunningStats, no_stats, standardise
-from moqd.types import Key, Preference
 
 
 @dataclass(frozen=True, kw_only=True)

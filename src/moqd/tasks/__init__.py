@@ -5,8 +5,9 @@ from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from moqd.errors import unknown_name
-from moqd.options import overridden
+from moqd.core.types import Genotype
+from moqd.io.errors import unknown_name
+from moqd.io.options import overridden
 from moqd.tasks.analytic import ArmConfig, Dtlz2Config, RastriginConfig, arm, dtlz2, rastrigin
 from moqd.tasks.function import FunctionTask
 from moqd.tasks.gymnasium import gymnasium_task
@@ -14,7 +15,6 @@ from moqd.tasks.jax_env import jax_env_task
 from moqd.tasks.locomotion import SCENES, LocomotionConfig, locomotion
 from moqd.tasks.parameters import Categorical, Integer, Real
 from moqd.tasks.task import Frames, Rendering, Replay, Task
-from moqd.types import Genotype
 
 __all__ = [
     "TASKS",

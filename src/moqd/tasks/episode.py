@@ -12,7 +12,7 @@ from typing import Any, no_type_check
 
 import numpy as np
 
-from moqd.features import Trajectory
+from moqd.tasks.features import Trajectory
 
 SPHERE, CAPSULE = 2, 3
 """Of MuJoCo's types of shapes."""
@@ -199,7 +199,7 @@ class quiet:  # noqa: N801
 
 @no_type_check
 def act(layers: Sequence[tuple[np.ndarray, np.ndarray]], obs: np.ndarray) -> np.ndarray:
-    """`moqd.networks.apply_policy` in NumPy."""
+    """`moqd.core.networks.apply_policy` in NumPy."""
     *hidden, (kernel, bias) = layers
     for weights, offset in hidden:
         obs = np.maximum(obs @ weights + offset, np.float32(0))

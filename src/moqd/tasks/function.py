@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from moqd.errors import InputError
-from moqd.options import is_count
+from moqd.core.types import Evaluation, Genes, Genotype, Key
+from moqd.io.errors import InputError
+from moqd.io.options import is_count
 from moqd.tasks.parameters import Bound, Real, Space, space_of
 from moqd.tasks.pool import Call, Failure, Pool, Result, check_pool, make_pool
 from moqd.tasks.task import Rendering, Task, averaged, validated
-from moqd.types import Evaluation, Genes, Genotype, Key
 
 Evaluator = Literal["here", "processes", "ray"]
 

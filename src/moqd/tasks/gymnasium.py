@@ -19,17 +19,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Int
 
-from moqd import features as features_module
-from moqd.errors import EvaluationError, InputError
-from moqd.features import Feature, Field
-from moqd.networks import MLP, Policy, apply_policy
-from moqd.options import is_count
+from moqd.core.networks import MLP, Policy, apply_policy
+from moqd.core.types import Evaluation, Key, Transition
+from moqd.io.errors import EvaluationError, InputError
+from moqd.io.options import is_count
 from moqd.tasks import episode as episode_module
+from moqd.tasks import features as features_module
 from moqd.tasks.episode import Episodes, quiet
+from moqd.tasks.features import Feature, Field
 from moqd.tasks.policies import PolicyTask
 from moqd.tasks.pool import Call, ProcessPool, check_pool
 from moqd.tasks.task import Replay, averaged, validated
-from moqd.types import Evaluation, Key, Transition
 
 Objectives = Sequence[str] | Mapping[str, str | Callable[[Mapping[str, Any]], float]]
 USUAL_LENGTH = 1000

@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from moqd.errors import InputError
-from moqd.networks import MLP, Policy, apply_policy
-from moqd.options import is_count
+from moqd.core.networks import MLP, Policy, apply_policy
+from moqd.core.types import Evaluation, Key, Transition
+from moqd.io.errors import InputError
+from moqd.io.options import is_count
 from moqd.tasks.function import first_line
 from moqd.tasks.policies import CompiledPolicyTask
 from moqd.tasks.task import numbers
-from moqd.types import Evaluation, Key, Transition
 
 State: TypeAlias = Any
 """The environment's own: a pytree with `obs` and `done`."""

@@ -20,14 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from moqd.devices import LANES, compiled, num_tiles, on_one
-from moqd.errors import InputError, unknown_name
-from moqd.networks import MLP, Policy, apply_policy
-from moqd.options import is_count
+from moqd.core.devices import LANES, compiled, num_tiles, on_one
+from moqd.core.networks import MLP, Policy, apply_policy
+from moqd.core.types import Evaluation, Transition
+from moqd.io.errors import InputError, unknown_name
+from moqd.io.options import is_count
 from moqd.tasks.policies import CompiledPolicyTask
 from moqd.tasks.task import Replay
 from moqd.tasks.unrolled import computed, unrolled
-from moqd.types import Evaluation, Transition
 
 Backend = Literal["spring", "positional", "generalized", "mjx"]
 UNROLLED = ("spring", "positional")

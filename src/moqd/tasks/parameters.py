@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from moqd.errors import InputError
+from moqd.core.types import Genes
+from moqd.io.errors import InputError
 from moqd.tasks.task import check_pair, numbers
-from moqd.types import Genes
 
 MOST_VALUES = 2**23
 """Of a whole number: more of them a gene, which is a float of 32 bits, does not tell apart."""

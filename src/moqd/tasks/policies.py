@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Shaped
 
-from moqd.devices import compiled, is_traced, on_all, sharded
-from moqd.errors import InputError
-from moqd.networks import MLP, Policy, init_mlp
+from moqd.core.devices import compiled, is_traced, on_all, sharded
+from moqd.core.networks import MLP, Policy, init_mlp
+from moqd.core.types import Evaluation, Key
+from moqd.io.errors import InputError
 from moqd.tasks.task import Replay, Task, averaged
-from moqd.types import Evaluation, Key
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -24,9 +24,9 @@ from typing import IO, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import cloudpickle
 
-from moqd.devices import num_cores
-from moqd.errors import InputError, unknown_name
-from moqd.options import is_count
+from moqd.core.devices import num_cores
+from moqd.io.errors import InputError, unknown_name
+from moqd.io.options import is_count
 from moqd.tasks import worker
 
 EVALUATORS = ("here", "processes", "ray")

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
-from moqd.errors import InputError, unknown_name
-from moqd.networks import Policy
-from moqd.types import Evaluation, Genes, Genotype, Key, Transition
+from moqd.core.networks import Policy
+from moqd.core.types import Evaluation, Genes, Genotype, Key, Transition
+from moqd.io.errors import InputError, unknown_name
 
 
 class Replay(NamedTuple):
@@ -89,7 +89,7 @@ class Task(ABC):
 
     @property
     def fused(self) -> bool:
-        """Whether `evaluate` is elementwise enough for the fusion of `moqd.devices`."""
+        """Whether `evaluate` is elementwise enough for the fusion of `moqd.core.devices`."""
         return False
 
     @abstractmethod

@@ -2,8 +2,8 @@
 
 import jax
 
-from moqd.networks import MLP, fold_preference
-from moqd.types import Preference
+from moqd.core.networks import MLP, fold_preference
+from moqd.core.types import Preference
 
 
 def inject(actor: MLP, preference: Preference) -> MLP:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from moqd.types import Key
+from moqd.core.types import Key
 
 MOST_CONDITION = 1e7
 """Of the covariance in 32 bits: beyond, a distribution has degenerated."""

@@ -8,7 +8,7 @@ found.
 import jax
 import jax.numpy as jnp
 
-from moqd.types import Genes, Key
+from moqd.core.types import Genes, Key
 from moqd.variation.discrete import Genotypes, settle
 
 

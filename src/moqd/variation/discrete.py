@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from moqd.types import Genes, Key
+from moqd.core.types import Genes, Key
 
 Genotypes = Float[Array, "batch genes"]
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from moqd.types import Genes, Key
+from moqd.core.types import Genes, Key
 from moqd.variation.discrete import Genotypes, settle
 
 SMALLEST = 0.03

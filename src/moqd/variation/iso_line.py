@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from moqd.types import Genotype, Key
+from moqd.core.types import Genotype, Key
 
 
 def iso_line(

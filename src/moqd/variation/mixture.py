@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from moqd.errors import InputError, unknown_name
-from moqd.types import Genes, Genotype, Key
+from moqd.core.types import Genes, Genotype, Key
+from moqd.io.errors import InputError, unknown_name
 from moqd.variation.differential import de_elite, de_rand
 from moqd.variation.discrete import Genotypes, settle
 from moqd.variation.gaussian import gaussian

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from moqd.devices import is_traced, on_all, on_one, sharded
-from moqd.networks import MLP, apply_policy, descend
-from moqd.types import Preference
+from moqd.core.devices import is_traced, on_all, on_one, sharded
+from moqd.core.networks import MLP, apply_policy, descend
+from moqd.core.types import Preference
 
 PARENTS_AT_ONCE = 2
 """On a CPU, so that what a step needs stays in the cache of a core; a GPU takes all of them."""

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from moqd.types import Genes, Key
+from moqd.core.types import Genes, Key
 from moqd.variation.discrete import Genotypes, settle
 
 

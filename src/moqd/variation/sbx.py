@@ -7,7 +7,7 @@ code, which never leaves the bounds.
 import jax
 import jax.numpy as jnp
 
-from moqd.types import Genes, Key
+from moqd.core.types import Genes, Key
 from moqd.variation.discrete import Genotypes, settle
 
 CLOSE = 1e-7

@@ -1,0 +1,371 @@
+"""Choosing one solution of an archive: by a preference between its objectives, limits on them, and a feature.
+
+Objectives are scaled to [0, 1] over the global front of the archive, so that a preference means the same in any units.
+The page of the explorer chooses by the same rules (choose.js), operation by operation, so that both agree to the last
+bit; a test holds them to it.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy.typing import ArrayLike
+
+from moqd.choose.export import told_apart
+from moqd.core.metrics import non_dominated
+from moqd.core.types import Genotype
+from moqd.io.errors import InputError, unknown_name
+from moqd.io.options import checked_seed
+from moqd.runs.folder import Run, Solutions
+from moqd.tasks import FunctionTask, Replay, Task
+
+RULES = {
+    "weighted": "the largest sum of the scaled objectives, each times its weight in the preference",
+    "achievement": "the least regret: how far the scaled objectives are from their best, times their weights, where "
+    "that is most (so it also finds trade-offs in hollows of the front)",
+    "knee": "the trade-off that would be missed most: the utility that is lost without it, averaged over all "
+    "preferences (so yours does not matter); the best in an objective come last",
+}
+"""How a solution is chosen, and what that means."""
+AUGMENTATION = 1e-3
+"""What the sum of all regrets counts beside the largest one, so that nothing is given away for nothing."""
+MOST_WEIGHTS = 300
+"""About how many preferences the rule `knee` averages over."""
+Objectives = Float[np.ndarray, "solutions objectives"]
+
+
+class Limit(NamedTuple):
+    """What an objective must be, in the user's units."""
+
+    objective: str
+    relation: str
+    """">=" or "<="."""
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.objective}{self.relation}{self.value!r}"
+
+    def holds(self, values: Float[np.ndarray, "solutions"]) -> Bool[np.ndarray, "solutions"]:
+        return values >= self.value if self.relation == ">=" else values <= self.value
+
+
+class Scale(NamedTuple):
+    """From the least to the most of each (maximised) objective on the global front."""
+
+    low: Float[np.ndarray, "objectives"]
+    high: Float[np.ndarray, "objectives"]
+
+    def scaled(self, fitness: Objectives) -> Objectives:
+        extent = self.high - self.low
+        return (fitness - self.low) / np.where(extent > 0, extent, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """One solution of an archive."""
+
+    task: Task = field(repr=False)
+    cell: int
+    place: int
+    """In the cell: which of its front."""
+    objectives: Mapping[str, float]
+    """In the user's units."""
+    features: Mapping[str, float]
+    preference: tuple[float, ...] = field(repr=False)
+    """The trade-off that it was made for; a random one if the algorithm makes none for any."""
+    genotype: Genotype = field(repr=False)
+    rule: str = ""
+    """Which rule chose it, and its value by that rule."""
+    value: float = math.nan
+
+    @cached_property
+    def _apply(self) -> Callable[[Any], Any]:
+        policy = self.task.policy
+        if policy is None:
+            raise InputError(f"solutions of task {self.task.name!r} are no policies; see its parameters instead.")
+        genotype = jax.tree.map(jnp.asarray, self.genotype)
+        return jax.jit(lambda obs: policy.apply(genotype, obs))
+
+    def policy(self, observation: ArrayLike) -> Float[np.ndarray, "*batch act"]:
+        """The action at an observation (or at each of a batch of them)."""
+        return np.asarray(self._apply(jnp.asarray(observation, jnp.float32)))
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Of a task of plain parameters: each by its name, in the user's units."""
+        if not isinstance(self.task, FunctionTask):
+            raise InputError(f"solutions of task {self.task.name!r} are no plain parameters; they are in genotype.")
+        return self.task.named_parameters(self.genotype)
+
+    def replay(self) -> Replay:
+        """Its episode, to be drawn."""
+        return self.task.replay(self.genotype)
+
+
+class Choice(NamedTuple):
+    """What was chosen of all solutions of an archive."""
+
+    row: int
+    """In `run.solutions()`."""
+    value: float
+    """By the rule."""
+    candidates: Int[np.ndarray, "candidates"]
+    """The rows that it was chosen from: those in the cell, if one was asked for, that keep to all limits."""
+
+
+def pick(
+    run: Run,
+    preference: ArrayLike | None = None,
+    *,
+    feature: ArrayLike | None = None,
+    limits: Sequence[str | Limit] = (),
+    rule: str = "weighted",
+) -> Solution:
+    """The solution of a run that suits best.
+
+    `preference` has a weight for each objective; if it is not given, all count the same. `limits` are such as
+    "energy>=-1.5", in the user's units. With `feature`, only the cell of that feature counts, or the nearest one that
+    has a solution within the limits.
+    """
+    solutions = run.solutions()
+    choice = choose(run, solutions, preference, feature=feature, limits=limits, rule=rule)
+    return solution_of(run, solutions, choice.row, rule, choice.value)
+
+
+def choose(
+    run: Run,
+    solutions: Solutions,
+    preference: ArrayLike | None = None,
+    *,
+    feature: ArrayLike | None = None,
+    limits: Sequence[str | Limit] = (),
+    rule: str = "weighted",
+) -> Choice:
+    """As `pick`, with what else there was to choose from."""
+    task = run.task
+    if rule not in RULES:
+        raise unknown_name("rule", rule, RULES)
+    weights = _weights(task, preference)
+    if len(solutions.cell) == 0:
+        raise InputError("the archive is empty; there is nothing to choose from.")
+    candidates = np.nonzero(within(task, solutions.objectives, parsed(task, limits)))[0]
+    if len(candidates) == 0:
+        raise InputError(_nothing_within(task, solutions.objectives, parsed(task, limits)))
+    if feature is not None:
+        candidates = _in_nearest_cell(run, solutions, candidates, feature)
+    fitness = solutions.objectives.astype(float) * task.direction
+    scaled = scale_of(fitness).scaled(fitness)[candidates]
+    value = values_by(rule, scaled, weights)
+    best = best_of(value, scaled)
+    return Choice(int(candidates[best]), float(value[best]), candidates)
+
+
+def scale_of(fitness: Objectives) -> Scale:
+    """That of the global front of all solutions; where all of it is equal in an objective, that of all of them."""
+    if len(fitness) == 0:
+        return Scale(np.zeros(fitness.shape[1]), np.ones(fitness.shape[1]))
+    front = fitness[global_front_rows(fitness)]
+    low, high = front.min(axis=0), front.max(axis=0)
+    return Scale(np.where(low < high, low, fitness.min(axis=0)), high)
+
+
+def global_front_rows(fitness: Objectives) -> Int[np.ndarray, "_"]:
+    """The rows that no other dominates."""
+    return np.flatnonzero(non_dominated(fitness))
+
+
+def values_by(
+    rule: str, scaled: Objectives, weights: Float[np.ndarray, "objectives"]
+) -> Float[np.ndarray, "solutions"]:
+    """What each solution is worth by a rule; more is better."""
+    if rule == "weighted":
+        return _weighted_sum(scaled, weights)
+    if rule == "achievement":
+        regret = weights * (1.0 - scaled)
+        return -(np.max(regret, axis=1) + AUGMENTATION * _sum(regret))
+    return _marginal_utility(scaled)
+
+
+def best_of(value: Float[np.ndarray, "solutions"], scaled: Objectives) -> int:
+    """The first of the largest values; of equals, the one with the largest sum of scaled objectives."""
+    equals = np.nonzero(value == np.max(value))[0]
+    return int(equals[np.argmax(_sum(scaled[equals]))])
+
+
+def _marginal_utility(scaled: Objectives) -> Float[np.ndarray, "solutions"]:
+    """The utility that is lost without a solution, as a mean over an even lattice of preferences; less 1 for those that
+    are the best in an objective, which would be missed in any case and are no trade-off.
+
+    Branke, Deb, Dierolf & Osswald, "Finding knees in multi-objective optimization" (2004).
+    """
+    value = np.zeros(len(scaled))
+    lattice = simplex_lattice(scaled.shape[1])
+    for weights in lattice:
+        utility = _weighted_sum(scaled, weights)
+        best = int(np.argmax(utility))
+        others = np.delete(utility, best)
+        value[best] += utility[best] - np.max(others) if len(others) else 1.0
+    extreme = np.any(scaled == np.max(scaled, axis=0), axis=1)
+    return value / len(lattice) - np.where(extreme, 1.0, 0.0)
+
+
+def simplex_lattice(num_objectives: int) -> Float[np.ndarray, "weights objectives"]:
+    """Preferences in even steps: as fine as `MOST_WEIGHTS` allows."""
+    steps = 1
+    while math.comb(steps + num_objectives, num_objectives - 1) <= MOST_WEIGHTS and steps < 100:
+        steps += 1
+    rows = []
+    for bars in combinations(range(steps + num_objectives - 1), num_objectives - 1):
+        edges = (-1, *bars, steps + num_objectives - 1)
+        rows.append([after - before - 1 for before, after in pairwise(edges)])
+    return np.asarray(rows, float) / steps
+
+
+def _weighted_sum(scaled: Objectives, weights: Float[np.ndarray, "objectives"]) -> Float[np.ndarray, "solutions"]:
+    return _sum(scaled * weights)
+
+
+def _sum(rows: Objectives) -> Float[np.ndarray, "solutions"]:
+    """From the first objective to the last, so that the page's sums are the same to the last bit."""
+    total = np.zeros(len(rows))
+    for column in rows.T:
+        total = total + column
+    return total
+
+
+def within(task: Task, objectives: Objectives, limits: Sequence[Limit]) -> Bool[np.ndarray, "solutions"]:
+    """Which solutions keep to all limits."""
+    keeps = np.ones(len(objectives), bool)
+    for limit in limits:
+        keeps &= limit.holds(objectives[:, task.objective_names.index(limit.objective)].astype(float))
+    return keeps
+
+
+def parsed(task: Task, limits: Sequence[str | Limit]) -> list[Limit]:
+    """Limits such as "energy>=-1.5"."""
+    if isinstance(limits, str):
+        raise InputError(f"limits is {limits!r}; give a list, such as [{limits!r}].")
+    return [_limit(task, limit) if isinstance(limit, str) else _known(task, limit) for limit in limits]
+
+
+def _limit(task: Task, text: str) -> Limit:
+    found = re.fullmatch(r"(.+)(>=|<=)\s*(\S+)\s*", text, re.DOTALL)
+    try:
+        if found is None:
+            raise ValueError
+        value = float(found[3])
+        if not math.isfinite(value):
+            raise ValueError
+    except ValueError:
+        example = f"{task.objective_names[0]}>=1.5"
+        raise InputError(
+            f'limit {text!r} is none; give an objective, >= or <=, and a number, in quotes: "{example}".'
+        ) from None
+    return _known(task, Limit(found[1].strip(), found[2], value))
+
+
+def _known(task: Task, limit: Limit) -> Limit:
+    if limit.objective not in task.objective_names:
+        raise unknown_name("objective", limit.objective, task.objective_names, of="a limit")
+    if limit.relation not in (">=", "<=") or not math.isfinite(limit.value):
+        raise InputError(f"limit {str(limit)!r} is none; its relation is >= or <=, and its value a finite number.")
+    return limit
+
+
+def _nothing_within(task: Task, objectives: Objectives, limits: Sequence[Limit]) -> str:
+    ranges = []
+    for name in dict.fromkeys(limit.objective for limit in limits):
+        column = objectives[:, task.objective_names.index(name)]
+        ranges.append(f"{name} is from {column.min():g} to {column.max():g}")
+    return f"no solution keeps to {' and '.join(map(str, limits))}; in the archive {', '.join(ranges)}: loosen a limit."
+
+
+def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:
+    """The preference, so that it sums to 1; an even one if there is none."""
+    if preference is None:
+        return np.full(task.num_objectives, 1 / task.num_objectives)
+    try:
+        weights = np.asarray(preference, float)
+    except (TypeError, ValueError):
+        weights = np.array(math.nan)
+    usable = weights.shape == (task.num_objectives,) and bool(np.all(np.isfinite(weights)) and np.all(weights >= 0))
+    if not usable or not np.sum(weights) > 0:
+        raise InputError(
+            f"preference is {preference!r}; give {task.num_objectives} weights that are not negative and not all 0, "
+            f"for {', '.join(task.objective_names)}."
+        )
+    return weights / _sum(weights[None])[0]
+
+
+def _in_nearest_cell(
+    run: Run, solutions: Solutions, candidates: Int[np.ndarray, "candidates"], feature: ArrayLike
+) -> Int[np.ndarray, "_"]:
+    """Those in the cell of the feature; if it has none, those in the nearest cell that has."""
+    task = run.task
+    try:
+        wanted = np.asarray(feature, float)
+    except (TypeError, ValueError):
+        wanted = np.array(math.nan)
+    if wanted.shape != (task.num_features,) or not np.all(np.isfinite(wanted)):
+        names = ", ".join(task.feature_names) or "a task that has none"
+        raise InputError(f"feature is {feature!r}; give {task.num_features} numbers, for {names}.")
+    lower, upper = np.asarray(run.archive.feature_bounds, float)
+    centroid = np.asarray(run.archive.centroid, float)
+    distance = np.sum(((np.clip(wanted, lower, upper) - centroid) / (upper - lower)) ** 2, axis=1)
+    cells = np.unique(solutions.cell[candidates])
+    nearest = cells[np.argmin(distance[cells])]
+    return candidates[solutions.cell[candidates] == nearest]
+
+
+def solution_of(run: Run, solutions: Solutions, index: int, rule: str = "", value: float = math.nan) -> Solution:
+    """A row of `run.solutions()` as a solution."""
+    task, cell = run.task, int(solutions.cell[index])
+    first = int(np.searchsorted(solutions.cell, cell))
+    places = np.nonzero(np.asarray(run.archive.valid)[cell])[0]
+    return Solution(
+        task=task,
+        cell=cell,
+        place=int(places[index - first]),
+        objectives=dict(zip(task.objective_names, map(float, solutions.objectives[index]), strict=True)),
+        features=dict(zip(task.feature_names, map(float, solutions.features[index]), strict=True)),
+        preference=tuple(map(float, solutions.preference[index])),
+        genotype=jax.tree.map(lambda leaf: leaf[index], solutions.genotype),
+        rule=rule,
+        value=value,
+    )
+
+
+def reevaluated(solution: Solution, episodes: int, seed: int = 0) -> dict[str, Float[np.ndarray, "episodes"]]:
+    """Each objective and feature of a solution in so many fresh evaluations, from random initial states if it has any;
+    NaN where one failed. A feature with the name of an objective is "NAME (feature)"."""
+    task = solution.task.resampled(1)
+    genotype = jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], episodes, axis=0), solution.genotype)
+    evaluation = task.evaluate_fitness(jax.random.key(checked_seed(seed)), genotype)
+    valid = np.asarray(evaluation.valid)[:, None]
+    columns = np.concatenate([np.asarray(evaluation.fitness) * task.direction, np.asarray(evaluation.feature)], axis=1)
+    names = (*task.objective_names, *told_apart(task.feature_names, task.objective_names, "feature"))
+    return dict(zip(names, np.where(valid, columns, np.nan).T, strict=True))
+
+
+def varies(task: Task) -> bool:
+    """Whether it can begin from random initial states."""
+    return task.policy is not None and task.resampled(1) is not task
+
+
+def neighbours(
+    solutions: Solutions, choice: Choice, direction: Float[np.ndarray, "objectives"], number: int = 4
+) -> list[int]:
+    """Of the candidates that no other dominates, those nearest to the chosen one in scaled objectives."""
+    fitness = solutions.objectives.astype(float) * direction
+    front = global_front_rows(fitness[choice.candidates])
+    others = [int(i) for i in choice.candidates[front] if i != choice.row]
+    scaled = scale_of(fitness).scaled(fitness)
+    return sorted(others, key=lambda i: float(np.sum((scaled[i] - scaled[choice.row]) ** 2)))[:number]

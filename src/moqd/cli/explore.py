@@ -1,0 +1,91 @@
+"""The command `moqd explore`: the interactive page of runs, as a file or from a server of this machine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
+
+from moqd.cli.flags import parse
+from moqd.io.errors import InputError
+from moqd.runs.folder import load_run
+
+
+@dataclass(frozen=True)
+class ExploreOptions:
+    """Writes one HTML file in which all that runs found can be looked at: the archive, the front of every cell, the
+    gait of each policy, and which of them suits a preference. It opens by double-click, offline, and can be mailed."""
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The folders of one or more runs of the same task; the second is compared with the first."""
+    out: Path | None = None
+    """The file to write. If not given: explorer.html in the folder of the first run."""
+    gaits: Literal["some", "all", "none"] | None = None
+    """Which gaits are in the page. some: those of the global front, and of the knee and the extremes of every cell, as
+    far as the budget goes. If not given: some, and with --serve none."""
+    budget: float = 25.0
+    """Megabytes that the file may have, where gaits are some."""
+    serve: bool = False
+    """Serve the page instead, to this machine only; it can then simulate any policy on demand. Ctrl-C ends it."""
+    port: int = 0
+    """Where to serve it; 0: any port that is free."""
+
+
+def explore(arguments: Sequence[str], out: Console) -> int:
+    """Look at all that a run found, in a browser."""
+    options = parse("moqd explore", ExploreOptions.__doc__ or "", {"general": ExploreOptions}, arguments)["general"]
+    if not options.budget > 0:
+        raise InputError(f"--budget is {options.budget:g}; give megabytes, more than 0.")
+    if not 0 <= options.port < 65536:
+        raise InputError(f"--port is {options.port}; give one from 0 to 65535.")
+    if options.serve and options.out is not None:
+        raise InputError("--serve writes no file; leave --out out.")
+    gaits = options.gaits or ("none" if options.serve else "some")
+    runs = [load_run(path) for path in options.runs]
+
+    from moqd.explorer.write import explorer_page, write_explorer  # here, because matplotlib takes its time
+
+    with Progress(
+        TextColumn("recording gaits"), BarColumn(), TextColumn("{task.completed}"), console=out, transient=True
+    ) as bar:
+        task = bar.add_task("gaits", total=None)
+
+        def tick(run: int, number: int) -> None:
+            bar.update(task, completed=number)
+
+        if not options.serve:
+            path = write_explorer(runs, options.out, gaits=gaits, budget=options.budget, tick=tick)
+            size = path.stat().st_size / 1e6
+        else:
+            page = explorer_page(runs, gaits=gaits, budget=options.budget, served=True, tick=tick)
+    if not options.serve:
+        out.print(
+            f"written to [bold]{escape(str(path))}[/] ({size:.1f} MB); open it in a browser (a double-click will do)",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return 0
+
+    from moqd.explorer.serve import HOST, ExplorerServer
+
+    try:
+        server = ExplorerServer(page, runs, options.port)
+    except OSError as error:
+        raise InputError(
+            f"port {options.port} of {HOST} cannot be used ({error.strerror}); give another --port."
+        ) from error
+    with server:
+        out.print(
+            f"open [bold]{escape(server.address)}[/] in a browser of this machine; Ctrl-C ends it",
+            highlight=False,
+            soft_wrap=True,
+        )
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            out.print("stopped.")
+    return 0

@@ -1,0 +1,210 @@
+"""The command `moqd pick`: one policy of a run, chosen by a preference, and what can be done with it."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import tyro
+from jaxtyping import Float
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from moqd.choose.pick import RULES, Choice, Solution, choose, neighbours, reevaluated, solution_of, varies
+from moqd.choose.policy_file import SUFFIXES, export_policy
+from moqd.cli.flags import parse
+from moqd.io.errors import InputError
+from moqd.runs.folder import Run, Solutions, load_run
+from moqd.tasks import FunctionTask
+
+
+@dataclass(frozen=True)
+class PickOptions:
+    """Chooses one solution of a run by what matters to you, and shows it with those next to it; on request it writes
+    the policy, films its gait, or tries it from other initial states."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """The folder of the run."""
+    preference: str | None = None
+    """A weight for each objective, such as 0.7,0.3; if not given, all count the same. Objectives are scaled to [0, 1]
+    over the global front first, so weights mean the same in any units."""
+    feature: str | None = None
+    """Only in the cell of this feature, such as 0.2,0.8; or in the nearest one that has a solution within the
+    limits."""
+    limit: tuple[str, ...] = ()
+    """What an objective must be, in its own units and in quotes, such as "energy>=-1.5"; there may be several."""
+    rule: Literal["weighted", "achievement", "knee"] = "weighted"
+    """weighted: the largest weighted sum. achievement: the least weighted regret, which also finds trade-offs in
+    hollows of the front. knee: the trade-off that would be missed most, whatever the preference."""
+    solution: int | None = None
+    """Not by a rule, but this one: the number that the explorer shows."""
+    json: bool = False
+    """Print the choice as JSON instead of tables."""
+    export: Path | None = None
+    """Write the policy to this file: .npz, or .onnx (which needs the extra onnx)."""
+    video: Path | None = None
+    """Film the gait: .gif, or .mp4 (which needs the program ffmpeg)."""
+    episodes: int | None = None
+    """Try the policy in so many episodes from random initial states, and say how stable it is."""
+    seed: int = 0
+    """Of these initial states."""
+
+
+def pick(arguments: Sequence[str], out: Console) -> int:
+    """Choose a policy by what matters to you."""
+    options = parse("moqd pick", PickOptions.__doc__ or "", {"general": PickOptions}, arguments)["general"]
+    if options.export is not None and options.export.suffix not in SUFFIXES:
+        raise InputError(f"--export is {str(options.export)!r}; give a name that ends in .npz or .onnx.")
+    if options.episodes is not None and options.episodes < 1:
+        raise InputError(f"--episodes is {options.episodes}; give a whole number of at least 1.")
+    if options.video is not None:
+        from moqd.plots.gait import video_writer  # here, because matplotlib takes its time
+
+        video_writer(options.video)  # so that what cannot be written is said first
+    run = load_run(options.run)
+    solutions = run.solutions()
+    choice = _choice(options, run, solutions)
+    rule = "" if options.solution is not None else options.rule
+    chosen = solution_of(run, solutions, choice.row, rule, choice.value)
+    rows = [choice.row, *neighbours(solutions, choice, run.task.direction)]
+    again = _reevaluation(chosen, options, out)
+    if options.json:
+        out.print_json(json.dumps(_described(choice.row, chosen, again), allow_nan=False))
+    else:
+        _show(out, run, rows, [chosen, *(solution_of(run, solutions, row) for row in rows[1:])], options)
+        if again is not None:
+            _show_again(out, chosen, again)
+    if options.export is not None:
+        path = export_policy(chosen, options.export)
+        _say(out, options, f"policy written to [bold]{escape(str(path))}[/]")
+    if options.video is not None:
+        _film(chosen, options.video, out)
+        _say(out, options, f"gait written to [bold]{escape(str(options.video))}[/]")
+    return 0
+
+
+def _choice(options: PickOptions, run: Run, solutions: Solutions) -> Choice:
+    if options.solution is None:
+        preference, feature = (_numbers(name, getattr(options, name)) for name in ("preference", "feature"))
+        return choose(run, solutions, preference, feature=feature, limits=options.limit, rule=options.rule)
+    for name in ("preference", "feature", "limit"):
+        if getattr(options, name):
+            raise InputError(f"--{name} chooses a solution, and --solution names one; give one of the two.")
+    if len(solutions.cell) == 0:
+        raise InputError("the archive is empty; there is nothing to choose from.")
+    if not 0 <= options.solution < len(solutions.cell):
+        raise InputError(f"--solution is {options.solution}; the run has those from 0 to {len(solutions.cell) - 1}.")
+    return Choice(options.solution, float("nan"), np.arange(len(solutions.cell)))
+
+
+def _numbers(name: str, text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--{name} is {text!r}; give numbers with commas between them, such as 0.7,0.3.") from None
+
+
+def _reevaluation(chosen: Solution, options: PickOptions, out: Console) -> Mapping[str, np.ndarray] | None:
+    if options.episodes is None:
+        return None
+    with out.status(f"trying it in {options.episodes} episodes"):
+        return reevaluated(chosen, options.episodes, options.seed)
+
+
+def _described(row: int, chosen: Solution, again: Mapping[str, np.ndarray] | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "solution": row,
+        "cell": chosen.cell,
+        "objectives": chosen.objectives,
+        "features": chosen.features,
+        "made_for": chosen.preference,
+    }
+    if (parameters := _parameters(chosen)) is not None:
+        found["parameters"] = parameters
+    if chosen.rule:
+        found |= {"rule": chosen.rule, "value": chosen.value}
+    if again is not None:
+        found["episodes"] = {name: _statistics(column) for name, column in again.items()}
+    return found
+
+
+def _statistics(column: Float[np.ndarray, "episodes"]) -> dict[str, float | int | None]:
+    """Over the episodes that did not fail."""
+    known = column[np.isfinite(column)]
+    parts: dict[str, Callable[[Any], Any]] = {"mean": np.mean, "std": np.std, "least": np.min, "most": np.max}
+    values = {name: float(part(known)) if len(known) else None for name, part in parts.items()}
+    return {**values, "episodes": len(column), "failed": len(column) - len(known)}
+
+
+def _show(out: Console, run: Run, rows: Sequence[int], shown: Sequence[Solution], options: PickOptions) -> None:
+    task, chosen = run.task, shown[0]
+    if chosen.rule:
+        out.print(f"{escape(options.rule)}: {escape(RULES[options.rule])}", highlight=False, style="dim")
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("")
+    directions = (f"{'↓' if name in task.minimised else '↑'} {name}" for name in task.objective_names)
+    for name in ("solution", "cell", *directions, *task.feature_names):
+        table.add_column(Text(name), justify="right")
+    for i, (row, one) in enumerate(zip(rows, shown, strict=True)):
+        numbers = [f"{value:.5g}" for value in (*one.objectives.values(), *one.features.values())]
+        label = "" if i > 1 else "next to it" if i else "chosen"
+        table.add_row(label, str(row), str(one.cell), *numbers, style="bold" if i == 0 else "")
+    out.print(table)
+    if (parameters := _parameters(chosen)) is not None:
+        texts = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in parameters.values())
+        named = ", ".join(f"{name} = {text}" for name, text in zip(parameters, texts, strict=True))
+        out.print(f"parameters of the chosen one: {escape(named)}", highlight=False, soft_wrap=True)
+
+
+def _parameters(chosen: Solution) -> dict[str, Any] | None:
+    """By their names, where a solution has some."""
+    if not isinstance(chosen.task, FunctionTask) or chosen.task.space is None:
+        return None
+    return {name: value if _is_json(value) else str(value) for name, value in chosen.parameters.items()}
+
+
+def _is_json(value: Any) -> bool:
+    """Whether JSON has it as a number, or as true or false."""
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _show_again(out: Console, chosen: Solution, again: Mapping[str, np.ndarray]) -> None:
+    found = {name: _statistics(column) for name, column in again.items()}
+    first = next(iter(found.values()))
+    failed = f", of which {first['failed']} failed" if first["failed"] else ""
+    start = " from random initial states" if varies(chosen.task) else ""
+    out.print(f"in {first['episodes']} episodes{start}{failed}:", highlight=False)
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("")
+    for name in ("archived", "mean", "std", "least", "most"):
+        table.add_column(name, justify="right")
+    archived = (*chosen.objectives.values(), *chosen.features.values())
+    for (name, values), value in zip(found.items(), archived, strict=True):
+        numbers = [value, *(values[part] for part in ("mean", "std", "least", "most"))]
+        table.add_row(Text(name), *("-" if number is None else f"{number:.5g}" for number in numbers))
+    out.print(table)
+
+
+def _film(chosen: Solution, path: Path, out: Console) -> None:
+    from moqd.plots.gait import frames_shown, write_video  # here, because matplotlib takes its time
+
+    with out.status("simulating the gait"):
+        replay = chosen.replay()
+    with Progress(console=out, transient=True) as progress:
+        bar = progress.add_task("filming", total=len(frames_shown(replay)))
+        trade_off = "   ".join(f"{name} {value:.4g}" for name, value in chosen.objectives.items())
+        write_video(replay, path, f"{chosen.task.name}\n{trade_off}", lambda: progress.advance(bar))
+
+
+def _say(out: Console, options: PickOptions, text: str) -> None:
+    if not options.json:
+        out.print(text, highlight=False, soft_wrap=True)

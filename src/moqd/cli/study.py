@@ -1,0 +1,246 @@
+"""The command `moqd study`: many runs, on this machine or on a Ray cluster, and the report of all of them."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+
+from moqd.cli.flags import parse
+from moqd.core.devices import num_cores
+from moqd.io.errors import AGAIN, InputError, StorageError, unknown_name
+from moqd.runs.control import Control, signals
+from moqd.study.display import StudyDisplay, overview, show_status
+from moqd.study.execute import STUDY, Manner, conduct, stored_study, write_study
+from moqd.study.file import read_study
+from moqd.study.plan import MOST_RUNS, STUDIES, Study, named_study, with_seeds
+from moqd.study.records import RECORDS
+from moqd.study.status import RUNS, counts_of, keep_records, results_of, standings_of
+from moqd.study.workers import LocalWorkers, RayWorkers, Workers, gpus_here
+from moqd.tasks.user_code import OWN
+
+MEMORY_OF_A_RUN = 2e9
+"""Bytes, with some room: runs with the paper's settings need up to 1.6 GB."""
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Makes all runs of a study (tasks x algorithms x seeds), several at once, and its report. Starting it again
+    continues it: what is done stays, what was stopped goes on from its checkpoint, what failed is tried again. Studies
+    in one folder share their runs."""
+
+    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
+    """A study with a name: paper-main, paper-ablations, paper-pga, paper (all three in one), or small-main,
+    small-ablations, small-pga, small; or a TOML or JSON file (see docs/studies.md); or the folder of a study, to
+    continue it as it was started."""
+    tasks: tuple[str, ...] | None = None
+    """Only these tasks of a study with a name."""
+    algorithms: tuple[str, ...] | None = None
+    """Only these algorithms of a study with a name."""
+    seeds: int | None = None
+    """How many seeds, from 0 on, for all tasks. If not given: 20 for the paper's studies, 6 for the small ones."""
+    preset: Literal["quick", "small", "paper"] | None = None
+    """Other settings than those that a study with a name has."""
+    iterations: int | None = None
+    """Another budget: iterations of every run."""
+    evaluations: int | None = None
+    """Another budget: evaluations of every run, in whole batches; the first, random one comes on top."""
+    log_every: int | None = None
+    """Iterations of MOME-P2C between two rows of metrics; others log after as many evaluations."""
+    out: Path = Path("studies")
+    """The folder of studies: the study is written to NAME in it, and runs to the folder runs that all of them share. On
+    a cluster, it must be on storage that all machines see."""
+    jobs: int | None = None
+    """How many runs to make at once on this machine. If not given: one per GPU, or as many as there are cores (and
+    memory)."""
+    cores: int | None = None
+    """CPU cores of each run. If not given: an equal share of this machine's; on a cluster 1."""
+    ray: str | None = None
+    """Make the runs on a Ray cluster: its address (auto, or HOST:PORT), or local to start one here. Needs the extra
+    ray."""
+    gpus: float = 0.0
+    """GPUs of each run on the cluster; a fraction shares one."""
+    checkpoint_minutes: float = 5.0
+    """Minutes between two checkpoints of a run; 0 writes one after every chunk of iterations."""
+    timing: bool = True
+    """Whether to time the parts of MOME-P2C and MOME-PGX at the end, for the comparison of their wall-clock."""
+    accept_changes: bool = False
+    """Whether to go on with a task of your own whose file has changed since the study was begun."""
+    status: bool = False
+    """Only show what is done, running and failed, and the time left."""
+
+
+def study(arguments: Sequence[str], out: Console) -> int:
+    """Make all runs of a study."""
+    options = parse("moqd study", StudyOptions.__doc__ or "", {"general": StudyOptions}, arguments)["general"]
+    root, plan = _plan(options, out)
+    if options.status:
+        if not (root / plan.name / STUDY).exists():
+            raise InputError(f"study {plan.name!r} was not started in {str(root)!r}; start it, or give its --out.")
+        show_status(out, root, plan, standings_of(root, plan))
+        return 0
+    _check_reference_points(plan)
+    jobs, cores = _shares(options)
+    folder = write_study(root, plan)
+    workers: Workers
+    if options.ray is None:
+        workers = LocalWorkers(jobs)
+    else:
+        workers = RayWorkers(options.ray, cores, options.gpus, (folder / STUDY).absolute())
+    control = Control()
+    display = StudyDisplay(out, root, plan, None if options.ray else jobs)
+    command = escape(" ".join(["moqd study", shlex.quote(str(folder)), *AGAIN]))
+    again = f"continue with: [bold]{command}[/]"
+
+    def told() -> None:
+        display.say("stopping when all runs have saved; once more stops at once", "yellow")
+
+    def at_once() -> None:
+        display.stop()
+        workers.kill()
+        out.print(f"[yellow]stopped at once[/]; {again}", highlight=False, soft_wrap=True)
+
+    control.under_way.set()
+    with signals(control, told, at_once) as exit_code:
+        with display:
+            manner = Manner(cores, options.checkpoint_minutes, options.timing, options.accept_changes)
+            whole = conduct(plan, root, workers, manner, display, lambda: control.stopping)
+        if not whole:
+            out.print(f"stopped. Everything is saved; {again}", highlight=False, soft_wrap=True)
+            return exit_code()
+    write_report_of(folder, out)
+    missing = len(plan.runs) - counts_of(standings_of(root, plan))["done"]
+    if missing:
+        out.print(
+            f"[red]{missing} of {len(plan.runs)} runs are not done[/]: {command} --status says why; start the study "
+            "again to try them again.",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return 1
+    return 0
+
+
+def _check_reference_points(plan: Study) -> None:
+    """Of tasks of the user's own: without one, every run would measure hypervolume from a point of its own."""
+    for name, settings in {run.task: run.settings["task"] for run in plan.runs}.items():
+        if name in OWN and OWN[name].reference_point is None and settings.get("reference_point") is None:
+            worst = ", ".join(OWN[name].objective_names)
+            raise InputError(
+                f"task {name!r} has no reference point, so hypervolumes of its runs could not be compared; give it one "
+                f"(reference_point=, the worst that counts of {worst}), or in the study's file, below [task.{name}]. "
+                f"moqd tasks FILE.py:NAME --sample 256 shows what random solutions reach."
+            )
+
+
+def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
+    """The report of a study, from what is finished so far, into its folder or another."""
+    from moqd.report import write_study_report  # here, because matplotlib takes its time
+
+    folder = folder if folder.name not in ("", "..") else folder.resolve()
+    plan = stored_study(folder)
+    with Progress(console=out, transient=True) as progress:
+        bar = progress.add_task("reading the runs", total=len(plan.runs))
+        results = results_of(folder.parent, plan, tick=lambda: progress.advance(bar))
+    with suppress(StorageError):  # the report of somebody else's study can be made all the same
+        keep_records(folder.parent, results)
+    with out.status("drawing the report"):
+        path = write_study_report(results, to or folder)
+    if results.unfinished:
+        number = len(results.unfinished)
+        out.print(
+            f"[yellow]{number} of {len(plan.runs)} runs are not finished[/]: the report lists them, but its numbers do "
+            "not count them.",
+            highlight=False,
+            soft_wrap=True,
+        )
+    out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
+
+
+def is_study(folder: Path) -> bool:
+    return (folder / STUDY).exists()
+
+
+def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:
+    """The folder of studies, and the study that is meant."""
+    given = Path(options.study)
+    selection: dict[str, Any] = {
+        "tasks": options.tasks,
+        "algorithms": options.algorithms,
+        "seeds": None if options.seeds is None else _first_seeds(options.seeds),
+        "preset": options.preset,
+        "iterations": options.iterations,
+        "evaluations": options.evaluations,
+        "log_every": options.log_every,
+    }
+    selected = {name: value for name, value in selection.items() if value is not None}
+    if options.study in STUDIES:
+        stored = options.out / options.study
+        if selected or not is_study(stored):
+            return options.out, _noted(named_study(options.study, **selected), options, out)
+        plan = stored_study(stored)
+        if not options.status and plan.runs != named_study(options.study).runs:
+            out.print(f"continuing it as it was started: {overview(plan)}", highlight=False)
+        return options.out, plan
+    if is_study(given):
+        if selected:
+            flag = f"--{next(iter(selected)).replace('_', '-')}"
+            raise InputError(f"{flag} does not go with the folder of a study, which says it; leave it out.")
+        given = given if given.name not in ("", "..") else given.resolve()
+        return given.parent, stored_study(given)
+    if given.suffix not in (".toml", ".json") and not given.exists():
+        raise unknown_name("study", options.study, STUDIES)
+    seeds = selected.pop("seeds", None)
+    if selected:
+        flag = f"--{next(iter(selected)).replace('_', '-')}"
+        raise InputError(f"{flag} does not go with the file of a study, which says it; change it there.")
+    plan = read_study(given)
+    if plan.name in (RUNS, RECORDS):
+        raise InputError(
+            f"a study cannot be named {plan.name!r}, as the folder of all {plan.name} is; give another name."
+        )
+    return options.out, _noted(plan if seeds is None else with_seeds(plan, seeds), options, out)
+
+
+def _noted(plan: Study, options: StudyOptions, out: Console) -> Study:
+    """Says where a study of this name was started with other runs; these are kept, but no longer part of it."""
+    stored = options.out / plan.name
+    if not options.status and is_study(stored) and (before := stored_study(stored)).runs != plan.runs:
+        out.print(f"[yellow]note:[/] {escape(plan.name)} was {overview(before)} before; its report changes with it")
+    return plan
+
+
+def _first_seeds(number: int) -> range:
+    if not 1 <= number <= MOST_RUNS:
+        raise InputError(f"--seeds is {number}; give how many, from 1 to {MOST_RUNS}.")
+    return range(number)
+
+
+def _shares(options: StudyOptions) -> tuple[int, int]:
+    """How many runs at once, and cores of each."""
+    for name, value in (("jobs", options.jobs), ("cores", options.cores)):
+        if value is not None and value < 1:
+            raise InputError(f"--{name} is {value}; give a whole number of at least 1.")
+    if options.checkpoint_minutes < 0 or options.gpus < 0:
+        raise InputError("--checkpoint-minutes and --gpus are not negative.")
+    if options.ray is not None:
+        if options.jobs is not None:
+            raise InputError("--jobs is for this machine; on a Ray cluster --cores and --gpus say how many runs fit.")
+        return 0, options.cores or 1
+    if options.gpus:
+        raise InputError("--gpus is for a Ray cluster; on this machine runs share the GPUs that there are.")
+    cores = num_cores()
+    if options.jobs is not None:
+        return options.jobs, options.cores or max(1, cores // options.jobs)
+    if options.cores is not None:
+        return max(1, cores // options.cores), options.cores
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    jobs = len(gpus_here()) or max(1, min(cores, int(memory // MEMORY_OF_A_RUN)))
+    return jobs, max(1, cores // jobs)

@@ -1,1 +1,0 @@
-"""Runs: what is configured, executed, recorded and loaded again."""

@@ -1,0 +1,184 @@
+"""Checkpoints: the complete state of a run, in folders that are whole or not there.
+
+A checkpoint is `state.safetensors`, the rows of `metrics.csv` so far, and `manifest.json` with the size and SHA-256 of
+both, and its own. It is written to a hidden folder, brought to the disk and renamed. Reading checks all of it first, so
+that a damaged checkpoint is never used.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from moqd.io.errors import InputError, StorageError
+from moqd.runs.packing import packed, unpacked
+from moqd.io.files import (
+    FORMAT,
+    check_format,
+    check_regular,
+    own_folder,
+    read_tensors,
+    read_text,
+    remove_folder,
+    sha256_of,
+    sync,
+    write_tensors,
+    write_text,
+)
+
+FOLDER = "checkpoints"
+STATE, TABLE, MANIFEST = "state.safetensors", "metrics.csv", "manifest.json"
+KEPT = 2
+"""The newest so many are kept."""
+FACTS = {
+    "iteration": int,
+    "env_steps": int,
+    "seconds": float,
+    "reference_point": list,
+    "metrics": dict,
+    "made_with": dict,
+}
+"""What a checkpoint says beside its arrays."""
+
+
+class Checkpoint(NamedTuple):
+    """What a run goes on from."""
+
+    facts: Mapping[str, Any]
+    """All that is not an array: `FACTS`."""
+    state: Any
+    table: str
+    """metrics.csv up to here."""
+
+
+def write_checkpoint(
+    run_folder: Path, checkpoint: Checkpoint, run_identity: str, before_rename: Callable[[], None] = lambda: None
+) -> Path:
+    """Writes the checkpoint of an iteration and removes those that are too old; gives its folder."""
+    folder = own_folder(run_folder / FOLDER)
+    path = folder / f"{checkpoint.facts['iteration']:08d}"
+    beside = folder / f".{path.name}.{os.getpid()}.tmp"
+    remove_folder(beside)
+    try:
+        beside.mkdir()
+        write_tensors(beside / STATE, packed(checkpoint.state))
+        write_text(beside / TABLE, checkpoint.table)
+        files = {name: _fingerprint(beside / name) for name in (STATE, TABLE)}
+        content = {"format": FORMAT, "run": run_identity, "facts": dict(checkpoint.facts), "files": files}
+        write_text(beside / MANIFEST, _sealed(content))
+        before_rename()
+        if path.exists() or path.is_symlink():
+            remove_folder(path)  # damaged, or of the same iteration and so the same
+        beside.replace(path)
+        sync(folder)
+    except OSError as error:
+        raise StorageError(f"{str(path)!r} could not be written ({error.strerror or error}).") from error
+    finally:
+        remove_folder(beside)
+    for old in _checkpoints(run_folder)[KEPT:]:
+        remove_folder(old)
+    return path
+
+
+def oldest_iteration(run_folder: Path) -> int:
+    """Of all checkpoints that are kept; -1 if there is none."""
+    return min((int(path.name) for path in _checkpoints(run_folder)), default=-1)
+
+
+def newest_checkpoint(
+    run_folder: Path, template: Any, place: Callable[[Any], Any], run_identity: str
+) -> Checkpoint | None:
+    """The newest checkpoint that is whole, with a warning for those that are not; None if there is none yet."""
+    refused: dict[Path, Exception] = {}
+    for path in _checkpoints(run_folder):
+        try:
+            found = read_checkpoint(path, template, place, run_identity)
+        except NewerFormatError:
+            raise
+        except (InputError, OSError) as error:
+            refused[path] = error
+            continue
+        for bad, why in refused.items():
+            warnings.warn(f"{why} The run goes on from iteration {int(path.name)}.", stacklevel=2)
+            if isinstance(why, InputError):  # and not the storage, which may be back soon
+                remove_folder(bad)
+        return found
+    if refused:
+        again = shlex.quote(str(run_folder / "config.json"))
+        raise InputError(
+            f"no checkpoint of {str(run_folder)!r} is whole, so it cannot be continued; run it again with: moqd train "
+            f"--config {again} --out NEW_FOLDER"
+        )
+    return None
+
+
+def read_checkpoint(path: Path, template: Any, place: Callable[[Any], Any], run_identity: str) -> Checkpoint:
+    """Raises InputError if anything of it is not as it was written."""
+    content = _read_manifest(path)
+    if content.get("run") != run_identity:
+        raise InputError(f"{str(path)!r} is a checkpoint of another run.")
+    facts, files = content.get("facts"), content.get("files")
+    if not _says_all(facts) or facts["iteration"] != int(path.name) or not isinstance(files, dict):
+        raise InputError(f"{str(path / MANIFEST)!r} is damaged: it does not say all of {', '.join(FACTS)}.")
+    for name in (STATE, TABLE):
+        if _fingerprint(path / name) != files.get(name):
+            raise InputError(f"{str(path / name)!r} is damaged (its checksum differs).")
+    state = unpacked(template, read_tensors(path / STATE), place, repr(str(path / STATE)))
+    return Checkpoint(facts, state, read_text(path / TABLE, most=2**30))
+
+
+def _says_all(facts: Any) -> TypeGuard[dict[str, Any]]:
+    if not isinstance(facts, dict) or not all(isinstance(facts.get(name), kind) for name, kind in FACTS.items()):
+        return False
+    return all(isinstance(number, (int, float)) for number in (*facts["reference_point"], *facts["metrics"].values()))
+
+
+def clean_up(run_folder: Path) -> None:
+    """Removes what a process that was killed left half done."""
+    for folder in (run_folder, *(path for path in run_folder.iterdir() if path.is_dir() and not path.is_symlink())):
+        for path in folder.glob(".*"):
+            if path.name.endswith((".tmp", ".old", ".new", ".now")):
+                remove_folder(path)
+
+
+class NewerFormatError(InputError):
+    """It was written by a newer moqd: to go back to the one before would throw away what that one did."""
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    if path.is_symlink() or not path.is_dir():
+        raise InputError(f"{str(path)!r} is not a folder (links are not followed).")
+    text = read_text(path / MANIFEST)
+    try:
+        content = json.loads(text)
+        del content["sha256"]
+        whole = text == _sealed(content)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        whole = False
+    if not whole:
+        raise InputError(f"{str(path / MANIFEST)!r} is damaged (its checksum differs).")
+    try:
+        check_format(path / MANIFEST, content.get("format"))
+    except InputError as error:
+        raise NewerFormatError(str(error)) from error
+    return dict(content)
+
+
+def _sealed(content: Mapping[str, Any]) -> str:
+    """As the file has it: with a checksum of itself. There is one text for a content, so that any change shows."""
+    checksum = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**content, "sha256": checksum}, sort_keys=True, indent=2) + "\n"
+
+
+def _fingerprint(path: Path) -> dict[str, Any]:
+    return {"size": check_regular(path).st_size, "sha256": sha256_of(path)}
+
+
+def _checkpoints(run_folder: Path) -> list[Path]:
+    """The newest first."""
+    folder = own_folder(run_folder / FOLDER)
+    return sorted((path for path in folder.iterdir() if path.name.isdecimal()), reverse=True)

@@ -1,0 +1,290 @@
+"""What a user sees while a run goes on: a live display in a terminal, plain lines elsewhere."""
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from moqd.runs.compilation import CompileClock, uses_cache
+from moqd.runs.session import Callback
+from moqd.runs.folder import Run
+from moqd.core.types import Source
+
+METRICS = (
+    "moqd_score",
+    "moqd_sparsity_score",
+    "global_hypervolume",
+    "global_sparsity",
+    "max_sum_scores",
+    "coverage",
+)
+IN_A_LINE = ("moqd_score", "global_hypervolume", "coverage")
+"""Those that plain lines have room for."""
+SOURCES = tuple(source.name.lower() for source in Source)
+RECENT = 60.0
+"""Seconds of the run that its speed is taken from."""
+
+
+class Point(NamedTuple):
+    """What has been done by a log point, and in how many seconds, without those of compiling."""
+
+    seconds: float
+    iterations: float
+    evaluations: float
+    steps: float | None
+    """Of the environment, where there is one."""
+
+
+class Speed(NamedTuple):
+    """What is done in a second."""
+
+    iterations: float
+    evaluations: float
+    steps: float | None
+
+
+class Display(Callback):
+    """Progress, speed, metrics, and which sources of offspring still contribute. Use it in a `with` statement.
+
+    Another thread draws the live display, so what it draws from is replaced as a whole and never changed in place.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._is_live = console.is_interactive
+        self._clock = CompileClock()
+        self._said = (0.0, 0, 0)
+        """What has been said of the compile clock: seconds, programs, programs from the cache."""
+        self._label = ""
+        self._iterations = self._iteration = 0
+        self._checkpoint: int | None = None
+        self._begin = monotonic()
+        self._row: Mapping[str, float] | None = None
+        self._previous: Mapping[str, float] | None = None
+        self._points: tuple[Point, ...] = ()
+        self._end: float | None = None
+        """When the run is expected to end, on the monotonic clock."""
+        self._added: dict[str, int] = {}
+        self._contributors: frozenset[str] = frozenset()
+        self._printed = -math.inf
+        self._live = Live(console=console, get_renderable=self.picture, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> "Display":
+        self._clock.__enter__()
+        if self._is_live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._clock.__exit__()
+
+    def stop(self) -> None:
+        """Takes the live display away and gives the terminal back; from any thread, and more than once."""
+        with suppress(OSError, SystemExit):
+            self._live.stop()
+
+    def on_start(self, config: Mapping[str, Any]) -> None:
+        self._iterations, self._begin = config["iterations"], monotonic()
+        label = f"{config['algorithm']['name']} on {config['task']['name']}"
+        self._say(f"{label}: {self._iterations} iterations of {config['batch']} evaluations")
+        if not self._is_live:
+            self._say(f"compiling ...{_hint()}")
+        self._label = label
+
+    def on_progress(self, iteration: int) -> None:
+        if self._row is None:  # nothing was logged in this process yet: the run is resumed
+            more = "" if iteration < self._iterations else ", so it is finished; --iterations N extends it"
+            self._say(f"goes on from iteration {iteration} of {self._iterations}{more}")
+        self._iteration = iteration
+        self._foresee()
+
+    def on_log(self, row: Mapping[str, float]) -> None:
+        self._say_what_was_compiled(row)
+        self._count_additions(row)
+        self._previous, self._row, self._iteration = self._row, dict(row), int(row["iteration"])
+        point = Point(row["seconds"] - self._clock.seconds, row["iteration"], row["evaluations"], row.get("env_steps"))
+        recent = tuple(old for old in self._points if old.seconds >= point.seconds - RECENT)
+        self._points = (*(recent or self._points[-1:]), point)
+        self._foresee()
+        last = self._iteration == self._iterations
+        if not self._is_live and (last or row["seconds"] - self._printed >= 1):
+            self._say(self._line(row))
+            self._printed, self._added = row["seconds"], {}
+
+    def on_checkpoint(self, path: Path) -> None:
+        self._checkpoint = self._iteration
+        if not self._is_live:
+            self._say(f"checkpoint at iteration {self._checkpoint}")
+
+    def on_end(self, run: Run) -> None:
+        self.stop()
+
+    def _say(self, line: str) -> None:
+        """What cannot be shown, to a full disk or a closed pipe, must not end the run."""
+        with suppress(OSError, SystemExit):  # the latter is what rich makes of a closed pipe
+            self._console.print(Text(line), soft_wrap=True)
+
+    def _say_what_was_compiled(self, row: Mapping[str, float]) -> None:
+        now = (self._clock.seconds, self._clock.programs, self._clock.from_cache)
+        seconds, programs, cached = (new - old for new, old in zip(now, self._said, strict=True))
+        if self._row is None and programs:
+            self._say(f"compiled in {seconds:.1f} s ({cached} of {programs} programs from the cache)")
+        elif self._row is not None and seconds > 1:
+            at = f"up to iteration {row['iteration']:.0f}"
+            self._say(f"compiled for another {seconds:.1f} s {at} ({cached} of {programs} programs from the cache)")
+        else:
+            return
+        self._said = now
+
+    def _count_additions(self, row: Mapping[str, float]) -> None:
+        """Since the last log point; for plain lines, since the last line."""
+        now = {source: int(row.get(f"added_{source}", 0)) for source in SOURCES}
+        contributors = frozenset(source for source, count in now.items() if count)
+        if self._row is not None:  # the first batch is random, and no other
+            self._contributors |= contributors
+        before = {} if self._is_live else self._added
+        shown = self._contributors | contributors | before.keys()
+        self._added = {source: count + before.get(source, 0) for source, count in now.items() if source in shown}
+
+    def _foresee(self) -> None:
+        speed = speed_of(self._points)
+        left = None if speed is None else (self._iterations - self._iteration) / speed.iterations
+        self._end = None if left is None else monotonic() + left
+
+    def _time_left(self) -> str:
+        end = self._end
+        if end is None or self._iteration >= self._iterations:
+            return ""
+        return f"{_clock_time(max(0.0, end - monotonic()))} left"
+
+    def _speeds(self, unit: str) -> list[str]:
+        speed = speed_of(self._points)
+        if speed is None:
+            return []
+        steps = [] if speed.steps is None else [f"{_count(speed.steps)} steps/s"]
+        return [f"{_count(speed.evaluations)} {unit}", *steps]
+
+    def _line(self, row: Mapping[str, float]) -> str:
+        """The plain line of a log point."""
+        total = sum(self._added.values())
+        added = ", ".join(f"{source} {count} ({count / max(1, total):.0%})" for source, count in self._added.items())
+        parts = [
+            f"iteration {row['iteration']:.0f}/{self._iterations}",
+            f"{row['seconds']:.1f} s",
+            *self._speeds("ev/s"),
+            self._time_left(),
+            *(f"{name} {_number(name, row[name])}" for name in IN_A_LINE),
+            f"added: {added or 'none'}",
+        ]
+        return "  ".join(part for part in parts if part)
+
+    def picture(self) -> RenderableType:
+        """The live display as it is now."""
+        if not self._label:
+            return Group()
+        row, previous, added = self._row, self._previous, self._added
+        parts: list[RenderableType] = [self._bar(), Padding(self._status(), (0, 2))]
+        if row is not None:
+            tables = Table.grid(padding=(0, 6, 0, 0))
+            up_and_down = "+-" if self._console.options.ascii_only else "▲▼"
+            tables.add_row(metrics_table(row, previous, up_and_down), additions_table(added))
+            parts.append(Padding(tables, (1, 2, 0, 2)))
+        return Group(*parts)
+
+    def _bar(self) -> RenderableType:
+        bar = ProgressBar(
+            self._iterations, self._iteration, complete_style="cyan", finished_style="cyan", pulse_style="cyan"
+        )
+        table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        table.add_column(ratio=1, min_width=10)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        done = f"iteration {self._iteration}/{self._iterations}"
+        table.add_row(Text(self._label, style="bold"), bar, done, self._time_left())
+        return table
+
+    def _status(self) -> Text:
+        parts = []
+        if self._row is None:
+            parts.append((f"compiling, {_clock_time(monotonic() - self._begin)}{_hint()}", ""))
+        elif self._clock.busy:
+            parts.append(("compiling", ""))
+        else:
+            parts += [(speed, "") for speed in self._speeds("evaluations/s") or ["measuring the speed"]]
+        if self._checkpoint is not None:
+            parts.append((f"checkpoint at iteration {self._checkpoint}", "dim"))
+        return Text("   ").join(Text(text, style=style) for text, style in parts)
+
+
+def speed_of(points: tuple[Point, ...]) -> Speed | None:
+    """Between the first and the last of these points; None where nothing can be said of it."""
+    if len(points) < 2:
+        return None
+    first, last = points[0], points[-1]
+    seconds = last.seconds - first.seconds
+    if seconds <= 0 or last.iterations <= first.iterations:
+        return None
+    steps = None if last.steps is None or first.steps is None else (last.steps - first.steps) / seconds
+    return Speed(
+        (last.iterations - first.iterations) / seconds, (last.evaluations - first.evaluations) / seconds, steps
+    )
+
+
+def metrics_table(row: Mapping[str, float], previous: Mapping[str, float] | None, up_and_down: str) -> Table:
+    """The six metrics, and how they changed since the log point before."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_row(Text("metric", style="dim"), Text("value", style="dim"), Text("change", style="dim"))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name in METRICS:
+        change = "" if previous is None else _change(name, row[name] - previous[name], up_and_down)
+        table.add_row(name, Text(_number(name, row[name]), style="bold"), change)
+    return table
+
+
+def additions_table(added: Mapping[str, int]) -> Table:
+    """How many of the archive's newcomers each source made."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_row(Text("added by", style="dim"), Text("count", style="dim"), Text("share", style="dim"))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    total = max(1, sum(added.values()))
+    for source, count in added.items():
+        table.add_row(source, f"{count:,}", f"{count / total:.0%}")
+    return table
+
+
+def _change(name: str, difference: float, up_and_down: str) -> str:
+    if not math.isfinite(difference) or difference == 0:
+        return "=" if difference == 0 else ""
+    return f"{up_and_down[difference < 0]} {_number(name, abs(difference), digits=3)}"
+
+
+def _number(name: str, value: float, *, digits: int = 5) -> str:
+    if name == "coverage":
+        return f"{value:.1%}"
+    return f"{value:,.0f}" if 1e5 <= abs(value) < 1e12 else f"{value:.{digits}g}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _clock_time(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+def _hint() -> str:
+    return " (longer the first time, later from the cache)" if uses_cache() else ""

@@ -1,0 +1,420 @@
+"""A run on disk: config.json, metrics.csv, archive.safetensors and snapshots, and what can be read from them."""
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from moqd.core.archive import Archive
+from moqd.io.errors import InputError, MissingFileError, StorageError, to_resume
+from moqd.runs.ledger import Evaluations
+from moqd.runs.packing import packed, unpacked
+from moqd.io.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
+from moqd.io.options import MOST_SEED
+from moqd.tasks import TASKS, FunctionTask, Task, make_task
+from moqd.tasks.user_code import OWN
+from moqd.tasks.parameters import Bound, Categorical, Integer, Real
+from moqd.core.types import Genotype
+
+Check = tuple[Callable[[Any], bool], str]
+"""Whether a value will do, and what would."""
+CONFIG, METRICS, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
+Row = Mapping[str, float]
+COLUMNS = (
+    *("iteration", "evaluations", "seconds", "moqd_score", "moqd_sparsity_score", "global_hypervolume"),
+    *("global_sparsity", "max_sum_scores", "coverage", "num_solutions", "failed_evaluations", "below_reference"),
+)
+"""Those that every metrics.csv has; there are more."""
+
+
+class Solutions(NamedTuple):
+    """All solutions of an archive, a row each, with objectives in the user's units and direction."""
+
+    cell: Int[np.ndarray, "solutions"]
+    objectives: Float[np.ndarray, "solutions objectives"]
+    features: Float[np.ndarray, "solutions features"]
+    genotype: Genotype
+    preference: Float[np.ndarray, "solutions objectives"]
+    """The trade-off that each was made for."""
+
+
+class Snapshot(NamedTuple):
+    """What an archive held at an iteration, without genotypes; objectives in the user's units and direction."""
+
+    iteration: int
+    cell: Int[np.ndarray, "solutions"]
+    objectives: Float[np.ndarray, "solutions objectives"]
+    features: Float[np.ndarray, "solutions features"]
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A run that was made or loaded."""
+
+    task: Task
+    config: Mapping[str, Any]
+    """Everything needed to repeat the run, as in config.json."""
+    archive: Archive
+    metrics: Mapping[str, Float[np.ndarray, "rows"]]
+    """The columns of metrics.csv."""
+    path: Path | None = None
+    _evaluations: Evaluations | None = field(default=None, kw_only=True)
+    """Those on the host, of a run that was not written anywhere."""
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f" in {str(self.path)!r}"
+        number = int(np.sum(np.asarray(self.archive.valid)))
+        return f"Run({self.config['algorithm']['name']} on {self.task.name}{where}: {number} solutions)"
+
+    @property
+    def reference_point(self) -> Float[np.ndarray, "objectives"]:
+        """Where hypervolume was measured from, in the units and the (maximised) direction of `archive.fitness`."""
+        return np.asarray(self.config["reference_point"], float) * self.task.direction
+
+    def solutions(self) -> Solutions:
+        """The archive as a table: what is in it, without its empty places."""
+        cell, place = np.nonzero(np.asarray(self.archive.valid))
+        genotype = jax.tree.map(lambda leaf: np.asarray(leaf)[cell, place], self.archive.genotype)
+        objectives = np.asarray(self.archive.fitness)[cell, place] * self.task.direction
+        feature, preference = (
+            np.asarray(leaf)[cell, place] for leaf in (self.archive.feature, self.archive.preference)
+        )
+        return Solutions(cell, objectives, feature, genotype, preference)
+
+    def snapshots(self) -> list[Snapshot]:
+        """What `snapshot_every` recorded, the oldest first."""
+        folder = None if self.path is None else self.path / SNAPSHOTS
+        if folder is None or not folder.is_dir():
+            return []
+        paths = sorted(path for path in folder.glob("*.safetensors") if path.stem.isdigit())
+        return [_read_snapshot(path, self.task) for path in paths]
+
+
+class MetricsFile:
+    """metrics.csv: a row is with the system as soon as it is written. It begins with the rows of a table, if any."""
+
+    def __init__(self, path: Path, columns: Sequence[str], rows: Sequence[Row] = ()) -> None:
+        self._columns = columns
+        self._path = path
+        write_text(path, table_of(columns, rows))
+        self._file = path.open("a", newline="", encoding="utf-8")
+
+    def append(self, row: Row) -> None:
+        try:
+            self._file.write(_line(row[column] for column in self._columns))
+            self._file.flush()
+        except OSError as error:
+            raise StorageError(f"{str(self._path)!r} could not be written ({error.strerror}).") from error
+
+    def close(self) -> None:
+        with suppress(OSError):  # what could not be written was told by `append`
+            self._file.close()
+
+
+def table_of(columns: Sequence[str], rows: Sequence[Row]) -> str:
+    """Rows as the text of metrics.csv."""
+    text = io.StringIO()
+    csv.writer(text).writerow(columns)
+    for row in rows:
+        text.write(_line(row[column] for column in columns))
+    return text.getvalue()
+
+
+def rows_of(table: str, path: Path) -> list[dict[str, float]]:
+    """The rows in the text of metrics.csv; a last row that is cut off is left out."""
+    try:
+        lines = list(csv.reader(io.StringIO(table[: table.rfind("\n") + 1])))
+        columns = lines[0] if lines else []
+        return [dict(zip(columns, map(float, line), strict=True)) for line in lines[1:]]
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"{str(path)!r} is damaged ({error}).") from error
+
+
+def last_row(folder: Path) -> tuple[int, float]:
+    """The iteration and the seconds of the last whole row of a run's metrics.csv; cheap however long it is."""
+    with suppress(InputError, OSError, ValueError, IndexError):
+        path = folder / METRICS
+        size = check_regular(path).st_size
+        with path.open("rb") as file:
+            file.seek(max(0, size - 4096))
+            whole_lines = file.read().decode(errors="replace").splitlines(keepends=True)
+        rows = [line for line in whole_lines if line.endswith("\n") and line[0].isdigit()]
+        iteration, _, seconds = map(float, rows[-1].split(",")[:3])
+        if math.isfinite(iteration) and math.isfinite(seconds):
+            return int(iteration), seconds
+    return 0, 0.0
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, Float[np.ndarray, "rows"]]:
+    return {name: np.array([row[name] for row in rows], float) for name in (rows[0] if rows else {})}
+
+
+def write_archive(path: Path, archive: Archive, iteration: int | None = None) -> None:
+    """With the iteration that it is of, where that means something."""
+    known = {} if iteration is None else {"iteration": whole(np.int32(iteration))}
+    write_tensors(path, packed(archive) | known)
+
+
+def write_snapshot(folder: Path, iteration: int, archive: Archive) -> None:
+    fitness, feature, valid = (np.asarray(leaf) for leaf in (archive.fitness, archive.feature, archive.valid))
+    cell, place = np.nonzero(valid)
+    content = {"cell": cell.astype(np.int32), "fitness": fitness[cell, place], "feature": feature[cell, place]}
+    path = own_folder(folder / SNAPSHOTS) / f"{iteration:08d}.safetensors"
+    write_tensors(path, {name: whole(array) for name, array in content.items()})
+
+
+def _read_snapshot(path: Path, task: Task) -> Snapshot:
+    arrays = read_tensors(path)
+    return Snapshot(int(path.stem), arrays["cell"], arrays["fitness"] * task.direction, arrays["feature"])
+
+
+def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
+    """A run from its folder.
+
+    Files never hold code: of a task of the user's own, give the task. Without it, a run whose solutions are plain
+    parameters can be looked at all the same, but not evaluated.
+    """
+    folder = Path(path)
+    config = read_config(folder)
+    task = task_of(config, folder, task if task is not None else _recorded_task(config))
+    try:
+        archive, iteration = _read_archive(folder / ARCHIVE, task)
+        rows = rows_of(read_text(folder / METRICS, most=2**30), folder / METRICS)
+    except MissingFileError as error:
+        raise InputError(
+            f"{str(error).rstrip('.')}: the run has not written it yet; wait for its first checkpoint, or continue it "
+            f"with: {to_resume(folder)}"
+        ) from error
+    missing = [name for name in COLUMNS if rows and name not in rows[0]]
+    if missing:
+        raise InputError(f"{str(folder / METRICS)!r} is damaged: it has no column {missing[0]}.")
+    if iteration is not None:  # a run that goes on, or was killed, has logged more than it has saved
+        rows = [row for row in rows if row["iteration"] <= iteration]
+    if len(config.get("reference_point") or ()) != task.num_objectives:
+        raise InputError(
+            f"{str(folder / CONFIG)!r} is damaged: its reference_point is not of {task.num_objectives} numbers."
+        )
+    return Run(task, config, archive, columns_of(rows), folder)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """What config.json of a run says."""
+    path = folder / CONFIG
+    try:
+        config = read_json(path, "a config of a moqd run")
+    except MissingFileError as error:
+        raise InputError(f"{str(folder)!r} is not a run: it holds no {CONFIG}; give the folder of a run.") from error
+    check_config(config, path)
+    return config
+
+
+def check_config(config: Mapping[str, Any], path: Path) -> None:
+    """Raises where what a file says cannot be the config of a run."""
+    for name, (holds, expected) in CHECKS.items():
+        value: Any = config
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if not holds(value):
+            raise InputError(f"{str(path)!r} is damaged: {name} is {str(value)[:50]!r}, not {expected}.")
+
+
+def _count(least: int, most: float = math.inf) -> Check:
+    def holds(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+    return holds, f"a whole number of at least {least}"
+
+
+def _or_none(check: Check) -> Check:
+    return (lambda value: value is None or check[0](value)), f"{check[1]}, or nothing"
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(number, (int, float)) for number in value)
+
+
+NAME: Check = (lambda value: isinstance(value, str)), "a name"
+NUMBERS: Check = _numbers, "a list of numbers"
+CHECKS: dict[str, Check] = {
+    "task.name": NAME,
+    "task.options": _or_none(
+        ((lambda value: isinstance(value, dict) and isinstance(value.get("name"), str)), "options")
+    ),
+    "task.options.reference_point": _or_none(NUMBERS),
+    "algorithm.name": NAME,
+    "algorithm.task": ((lambda value: value is None), "there"),
+    "seed": _count(0, MOST_SEED),
+    "iterations": _count(0),
+    "log_every": _count(1),
+    "batch": _count(1),
+    "seeded": _count(0),
+    "checkpoint_minutes": ((lambda value: isinstance(value, (int, float)) and value >= 0), "a number"),
+    "snapshot_every": _or_none(_count(1)),
+    "reference_point": _or_none(NUMBERS),
+}
+"""What config.json must hold for a run to be read or continued."""
+
+
+COMPARED = (*("objectives", "features", "minimised", "feature_bounds", "bounds", "parameters", "constraints", "name"),)
+"""What a task that is given must have in common with that of the run."""
+
+
+def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
+    """The task of a run: made again, or the user's own, if it fits."""
+    there = config["task"]
+    options = there.get("options")
+    if task is None and isinstance(options, dict) and options["name"] in TASKS:
+        return make_task(**options)
+    task = OWN.get(there["name"]) if task is None else task
+    if task is None and OWN:
+        raise InputError(
+            f"the run in {str(folder)!r} is of the task {there['name']!r}, but --task gives "
+            f"{', '.join(map(repr, OWN))}; give the task that was run."
+        )
+    if task is None:
+        raise InputError(
+            f"the run in {str(folder)!r} is of the task {there.get('name')!r}, which is not one of moqd's; pass it "
+            "as load_run(path, task=...) or resume(path, task=...), or on the command line with --task FILE.py:NAME."
+        )
+    here = described(task)
+    for name in COMPARED:
+        if here[name] != there.get(name, here[name]):
+            raise InputError(
+                f"the run in {str(folder)!r} is of a task with {name.replace('_', ' ')} {there.get(name)}, but the "
+                f"task {task.name!r} has {here[name]}; give the task that was run."
+            )
+    return task
+
+
+def _recorded_task(config: Mapping[str, Any]) -> Task | None:
+    """A task of plain parameters that is not at hand, as far as config.json says it: enough to look at solutions."""
+    there = config["task"]
+    known = there["name"] in OWN or (isinstance(there.get("options"), dict) and there["options"]["name"] in TASKS)
+    if known or not there.get("bounds"):
+        return None
+    try:
+        return FunctionTask(
+            None,
+            name=there["name"],
+            bounds=[_bound(bound) for bound in there["bounds"]],
+            parameter_names=there.get("parameters", ()),
+            objective_names=there["objectives"],
+            minimised=there["minimised"],
+            feature_names=there["features"],
+            feature_bounds=[tuple(pair) for pair in there["feature_bounds"]],
+            constraint_names=there.get("constraints", ()),
+            units=there.get("units", {}),
+        )
+    except (InputError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+BOUNDS: dict[str, Callable[..., Bound]] = {
+    "integer": Integer,
+    "categorical": Categorical,
+    "log": partial(Real, log=True),
+}
+"""Those that are not pairs, by what config.json calls them."""
+
+
+def _bound(recorded: Any) -> Any:
+    if isinstance(recorded, dict):
+        ((kind, values),) = recorded.items()
+        return BOUNDS[kind](*values)
+    return tuple(recorded)
+
+
+def described(task: Task) -> dict[str, Any]:
+    """What config.json says of a task."""
+    options = None if task.options is None else dict(task.options)
+    return json.loads(
+        json.dumps(
+            {
+                "name": task.name,
+                "options": options,
+                "objectives": task.objective_names,
+                "minimised": task.minimised,
+                "features": task.feature_names,
+                "feature_bounds": task.feature_bounds,
+                "bounds": _bounds_of(task),
+                "parameters": getattr(task, "parameter_names", ()),
+                "constraints": getattr(task, "constraint_names", ()),
+                "units": dict(task.units),
+            },
+            default=_described_bound,
+        )
+    )
+
+
+def _bounds_of(task: Task) -> Sequence[Any] | None:
+    bounds = getattr(task, "bounds", None)
+    return list(bounds.values()) if isinstance(bounds, Mapping) else bounds
+
+
+def _described_bound(bound: Real | Integer | Categorical) -> dict[str, Any]:
+    if isinstance(bound, Real):
+        return {"log": [bound.low, bound.high]}
+    if isinstance(bound, Integer):
+        return {"integer": [bound.low, bound.high]}
+    return {"categorical": [option if isinstance(option, (int, float)) else str(option) for option in bound.options]}
+
+
+def saved_iteration(folder: Path) -> int | None:
+    """Which iteration the archive of a run is of; None if it does not say, as those of earlier versions. Raises where
+    there is none that is whole."""
+    return _iteration_in(read_tensors(folder / ARCHIVE))
+
+
+def _iteration_in(arrays: Mapping[str, np.ndarray]) -> int | None:
+    return int(arrays["iteration"]) if np.shape(arrays.get("iteration", [])) == () else None
+
+
+def read_archive(path: Path, task: Task) -> Archive:
+    return _read_archive(path, task)[0]
+
+
+def _read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
+    """With the iteration that it is of, if it says that."""
+    arrays = read_tensors(path)
+    iteration = _iteration_in(arrays)
+    arrays.pop("iteration", None)
+    valid = arrays.get("valid")
+    if valid is None or valid.ndim != 2:
+        raise InputError(f"{str(path)!r} is not an archive: it holds no table of which places are taken.")
+    cells, front = valid.shape
+
+    def shape(*sizes: int, dtype: Any = jnp.float32) -> Any:
+        return jax.ShapeDtypeStruct(sizes, dtype)
+
+    genotype = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
+    template: Any = Archive(
+        genotype=jax.tree.map(lambda leaf: shape(cells, front, *leaf.shape[1:], dtype=leaf.dtype), genotype),
+        fitness=shape(cells, front, task.num_objectives),
+        feature=shape(cells, front, task.num_features),
+        preference=shape(cells, front, task.num_objectives),
+        valid=shape(cells, front, dtype=jnp.bool_),
+        centroid=shape(cells, task.num_features),
+        feature_bounds=shape(2, task.num_features),
+    )
+    return unpacked(template, arrays, jnp.asarray, repr(str(path))), iteration
+
+
+def _line(values: Any) -> str:
+    return ",".join(map(_number, values)) + "\r\n"
+
+
+def _number(value: float) -> str:
+    """Whole numbers without a point, others in full."""
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 2**53 else repr(value)

@@ -1,0 +1,213 @@
+"""Carrying a study out: runs that are missing are made, those that failed are tried again, the others stay."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from moqd.algorithms import ALGORITHMS
+from moqd.io.errors import InputError
+from moqd.io.files import FORMAT, own_folder, read_json, users_folder, write_json
+from moqd.io.options import is_count, overridden
+from moqd.study.job import Ending, Job
+from moqd.study.plan import PlannedRun, Study
+from moqd.study.status import RUNS, folder_of, forget_outcome, standing_of, timing_of
+from moqd.study.workers import Workers
+from moqd.tasks import TASKS
+from moqd.tasks.user_code import SPECS
+
+STUDY = "study.json"
+"""What the study consists of, in its folder."""
+TIMED = ("mome-p2c", "mome-pgx")
+"""The algorithms whose parts are timed, as in the paper."""
+
+
+class Watcher:
+    """Something that is told how a study goes; override what you need."""
+
+    def on_start(self, run: PlannedRun) -> None:
+        """When a run is handed to the workers."""
+
+    def on_end(self, run: PlannedRun, ending: Ending) -> None:
+        """When it has ended, in whatever way."""
+
+    def on_busy(self, run: PlannedRun) -> None:
+        """When another process is found to be at a run, such as that of another study; this one waits for it."""
+
+    def on_look(self) -> None:
+        """Every second or so."""
+
+    def on_timing(self, run: PlannedRun) -> None:
+        """Before the parts of its algorithm are timed."""
+
+    def on_timed(self, run: PlannedRun, ending: Ending) -> None:
+        """When that has ended."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How runs are made, on which their results do not depend (but for the number of cores, in their last bits)."""
+
+    cores: int
+    checkpoint_minutes: float
+    timing: bool
+    accept_changes: bool = False
+    """Whether tasks of the user's own may be made with files that have changed since."""
+
+
+def write_study(root: Path, study: Study) -> Path:
+    """The folder of the study, with all that it consists of."""
+    own_folder(users_folder(root) / RUNS)
+    folder = own_folder(root / study.name)
+    runs = [
+        {"task": run.task, "algorithm": run.algorithm, "seed": run.seed, "settings": run.settings} for run in study.runs
+    ]
+    content = {
+        "format": FORMAT,
+        "name": study.name,
+        "tasks": study.tasks,
+        "algorithms": study.algorithms,
+        "seeds": study.seeds,
+        "reference": study.reference,
+        "runs": runs,
+    }
+    text = json.loads(json.dumps(content))
+    path = folder / STUDY
+    if not path.exists() or read_json(path, "a study") != text:
+        write_json(path, text)
+    return folder
+
+
+def stored_study(folder: Path) -> Study:
+    """What `write_study` wrote."""
+    path = folder / STUDY
+    content = read_json(path, "a study of moqd")
+    try:
+        runs = tuple(_stored_run(run) for run in content["runs"])
+        tasks, algorithms = tuple(content["tasks"]), tuple(content["algorithms"])
+        study = Study(folder.name, tasks, algorithms, tuple(content["seeds"]), content["reference"], runs)
+        grid = {(run.task, run.algorithm, run.seed) for run in runs}
+        planned = {of for task in tasks for of in product([task], algorithms, study.seeds_of(task))}
+        used = {run.task for run in runs}, {run.seed for run in runs}
+        consistent = grid == planned and len(grid) == len(runs) and used == (set(tasks), set(study.seeds))
+        if not runs or not consistent or study.reference not in algorithms:
+            raise ValueError("its runs are not those of its tasks and algorithms")
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{str(path)!r} is damaged ({error}).") from error
+    return study
+
+
+def _stored_run(run: Mapping[str, Any]) -> PlannedRun:
+    """Of tasks and algorithms that there are: its folder is named after them."""
+    settings = run["settings"]
+    if not isinstance(settings, dict) or settings["task"]["name"] != run["task"]:
+        raise ValueError(f"unknown task {run['task']!r}")
+    if run["task"] not in TASKS and "fingerprint" in settings["task"]:
+        raise InputError(f"the study is of the task {run['task']!r} of your own; add --task FILE.py:NAME.")
+    if run["task"] not in TASKS:
+        raise ValueError(f"unknown task {run['task']!r}")
+    options = dict(settings["algorithm"])
+    name = options.pop("name")
+    if name not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {name!r}")
+    overridden(ALGORITHMS[name].config, options, f"algorithm {name!r}")
+    for name, least in (("iterations", 0), ("seed", 0), ("log_every", 1)):
+        if not is_count(settings[name], least):
+            raise ValueError(f"{name} is {settings[name]!r}")
+    if settings["seed"] != run["seed"]:
+        raise ValueError("a seed that is not that of its settings")
+    if settings["snapshot_every"] is not None and not is_count(settings["snapshot_every"]):
+        raise ValueError(f"snapshot_every is {settings['snapshot_every']!r}")
+    return PlannedRun(str(run["task"]), str(run["algorithm"]), int(run["seed"]), settings)
+
+
+def conduct(
+    study: Study,
+    root: Path,
+    workers: Workers,
+    manner: Manner,
+    watcher: Watcher,
+    stopping: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Makes all runs of the study that are not done; whether it was done to the end, that is, not asked to stop."""
+    waiting = [run for run in study.runs if standing_of(root, run).state != "done"]
+    for run in waiting:
+        forget_outcome(folder_of(root, run))
+    try:
+        _all_of(waiting, False, root, workers, manner, watcher, stopping)
+        for run in _to_time(study, root) if manner.timing else ():
+            if stopping():  # one after the other, so that they do not disturb each other
+                break
+            watcher.on_timing(run)
+            _all_of([run], True, root, workers, manner, watcher, stopping)
+    except BaseException:
+        workers.stop()  # or they would go on without anybody to tell them
+        raise
+    return not stopping()
+
+
+def _all_of(
+    runs: list[PlannedRun],
+    timing: bool,
+    root: Path,
+    workers: Workers,
+    manner: Manner,
+    watcher: Watcher,
+    stopping: Callable[[], bool],
+) -> None:
+    """Until all have ended, in whatever way."""
+    under_way = {run.key: run for run in runs}
+    for run in runs:
+        workers.submit(run.key, _job(root, run, manner, timing))
+        watcher.on_start(run)
+    elsewhere: set[str] = set()
+    told = False
+
+    def end(key: str, ending: Ending) -> None:
+        (watcher.on_timed if timing else watcher.on_end)(under_way.pop(key), ending)
+
+    while under_way:
+        if stopping() and not told:
+            told = True
+            workers.stop()
+        for key, ending in workers.ended(seconds=1.0):
+            if ending is Ending.BUSY and not told:  # another study is at it: wait for what comes of it
+                elsewhere.add(key)
+                watcher.on_busy(under_way[key])
+            else:
+                end(key, ending)
+        for key in list(elsewhere):
+            state = standing_of(root, under_way[key]).state
+            if state != "running" or told:
+                elsewhere.remove(key)
+                if state == "done" or told:
+                    end(key, Ending.DONE if state == "done" else Ending.STOPPED)
+                else:
+                    workers.submit(key, _job(root, under_way[key], manner, timing))
+        watcher.on_look()
+
+
+def _job(root: Path, run: PlannedRun, manner: Manner, timing: bool) -> Job:
+    folder = str(folder_of(root, run).absolute())
+    return Job(
+        folder,
+        run.settings,
+        manner.cores,
+        manner.checkpoint_minutes,
+        timing,
+        own_tasks=list(SPECS),
+        accept_changes=manner.accept_changes,
+    )
+
+
+def _to_time(study: Study, root: Path) -> list[PlannedRun]:
+    """Of each algorithm that is timed, on each task, the first seed that is done; unless one was timed already."""
+    done: dict[tuple[str, str], list[PlannedRun]] = {}
+    for run in study.runs:
+        if run.settings["algorithm"]["name"] in TIMED and standing_of(root, run).state == "done":
+            done.setdefault((run.task, run.algorithm), []).append(run)
+    return [runs[0] for runs in done.values() if all(timing_of(root, run) is None for run in runs)]

@@ -1,0 +1,239 @@
+"""One run of a study, in a process of its own: python -m moqd.study.job.
+
+The process reads what to do from the first line of its standard input. A further line `stop` has it save and stop; when
+the input ends, whoever started the process is gone, and so it goes at once: another will take the run over from its
+last checkpoint. What came of it is in outcome.json, in the folder of the run.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, TextIO
+
+from moqd.algorithms import restore_algorithm
+from moqd.core.devices import use_devices
+from moqd.io.errors import (
+    BusyError,
+    DivergenceError,
+    EvaluationError,
+    InputError,
+    MissingFileError,
+    StoppedError,
+    StorageError,
+)
+from moqd.io.files import FORMAT, own_folder, read_json, read_tensors, write_json
+from moqd.runs.compilation import use_cache
+from moqd.runs.control import Control
+from moqd.runs.folder import ARCHIVE, CONFIG, last_row, read_config, saved_iteration
+from moqd.runs.lock import is_held
+from moqd.runs.session import OUTCOME, TIMING, Callback, resume, run
+from moqd.runs.timing import time_parts, write_timing
+from moqd.tasks import make_task
+from moqd.tasks.user_code import load_own
+
+
+class Ending(IntEnum):
+    """How a job ended, as the exit code of its process; any other code: it died."""
+
+    DONE = 0
+    FAILED = 3
+    STOPPED = 4
+    BUSY = 5
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process is to do; made of what JSON holds, because it is sent to other processes and machines."""
+
+    folder: str
+    """Of the run."""
+    settings: Mapping[str, Any]
+    """Of the run, as `PlannedRun` has them."""
+    cores: int
+    """How many of the CPU's cores it may use."""
+    checkpoint_minutes: float = 5.0
+    timing: bool = False
+    """Whether to time the parts of the algorithm, instead of running it."""
+    own_tasks: Sequence[str] = ()
+    """Tasks of the user's own, as FILE.py:NAME, that whoever started the study named..."""
+    accept_changes: bool = False
+    """...and whether they also stand for what they were before their files changed."""
+
+    def to_json(self) -> str:
+        return json.dumps(self.__dict__)
+
+
+class Log(Callback):
+    """Says where and when a process works on a run, and from where it goes on; and ends the process with the run's last
+    checkpoint: to copy the archive once more for nobody, and to take JAX down, would take a second."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._logged = False
+
+    def on_checkpoint(self, path: Path) -> None:
+        if int(path.name) == self._job.settings["iterations"]:
+            os._exit(_done(Path(self._job.folder)))
+
+    def on_start(self, config: Mapping[str, Any]) -> None:
+        say(f"process {os.getpid()} begins, with {len(config['devices'])} devices")
+
+    def on_log(self, row: Mapping[str, float]) -> None:
+        self._logged = True
+
+    def on_progress(self, iteration: int) -> None:
+        if not self._logged:
+            say(f"goes on from iteration {iteration}")
+            self._logged = True
+
+
+def say(text: str) -> None:
+    """A line of log.txt, to which the output of the process goes."""
+    print(stamped(text), flush=True)
+
+
+def stamped(text: str) -> str:
+    """With when and where it was said."""
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {socket.gethostname()}: {text}"
+
+
+def main(lines: TextIO) -> Ending:
+    """Does the job in the first line."""
+    job, control = Job(**json.loads(lines.readline())), Control()
+    threading.Thread(target=_obey, args=(lines, job, control), daemon=True, name="moqd-orders").start()
+    folder = Path(job.folder)
+    try:
+        return _do(job, folder, control)
+    except BusyError as error:
+        say(str(error))
+        return Ending.BUSY
+    except StoppedError as stopped:
+        say(str(stopped))
+        return Ending.STOPPED
+    except (InputError, EvaluationError, DivergenceError, StorageError) as error:
+        reason = str(error)
+    except Exception as error:
+        traceback.print_exc()
+        reason = f"{type(error).__name__}: {error}"
+    say(reason)
+    note_failure(job, reason)
+    return Ending.FAILED
+
+
+def _obey(lines: TextIO, job: Job, control: Control) -> None:
+    for line in lines:
+        if line.strip() == "stop":
+            control.stop()
+            if job.timing:  # there is nothing to save
+                break
+    os._exit(Ending.STOPPED)
+
+
+def _do(job: Job, folder: Path, control: Control) -> Ending:
+    settings = job.settings
+    if not job.timing and _is_there(folder, settings):
+        return Ending.DONE  # another study has made it in the meantime
+    use_devices(job.cores)
+    use_cache()
+    for spec in job.own_tasks:
+        load_own(spec, accept_changes=job.accept_changes)
+    task_options = dict(settings["task"])
+    task = make_task(task_options.pop("name"), **task_options)
+    algorithm = restore_algorithm(settings["algorithm"], task)
+    if job.timing:
+        write_timing(folder / TIMING, time_parts(algorithm, task, seed=settings["seed"]))
+        return Ending.DONE
+
+    if (folder / CONFIG).exists():
+        check_same(folder, settings)
+        resume(folder, callbacks=[Log(job)], control=control)
+    else:
+        try:
+            run(
+                algorithm,
+                task,
+                iterations=settings["iterations"],
+                seed=settings["seed"],
+                out=folder,
+                log_every=settings["log_every"],
+                checkpoint_minutes=job.checkpoint_minutes,
+                snapshot_every=settings["snapshot_every"],
+                callbacks=[Log(job)],
+                control=control,
+            )
+        except InputError as error:
+            if isinstance(error, BusyError) or not is_held(folder):
+                raise
+            raise BusyError(str(error)) from error  # another process began it at the same time
+    return _done(folder)
+
+
+def _done(folder: Path) -> Ending:
+    write_outcome(folder, "done", "")
+    say("done")
+    return Ending.DONE
+
+
+def is_done(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether its files say that the run was made to its end, by a study or by anything else."""
+    iterations, state = settings["iterations"], outcome_of(folder).get("state")
+    whole = (folder / ARCHIVE).is_file() and (folder / CONFIG).is_file() and last_row(folder)[0] == iterations
+    return whole and (state == "done" or (state is None and saved_iteration(folder) == iterations))
+
+
+def _is_there(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether the run is done and its archive can be read; one that is damaged is made from the last checkpoint."""
+    with suppress(InputError):
+        if is_done(folder, settings) and not is_held(folder):
+            read_tensors(folder / ARCHIVE)
+            return True
+    return False
+
+
+def check_same(folder: Path, settings: Mapping[str, Any]) -> None:
+    """The folder's name says that it is the same run; this sees whether that is true."""
+    check_settings(read_config(folder), settings, folder)
+
+
+def check_settings(config: Mapping[str, Any], settings: Mapping[str, Any], path: Path) -> None:
+    """Raises where the config in a file is not that of a run with these settings."""
+    recorded = {**config, "task": config["task"]["options"]}
+    different = [name for name, value in settings.items() if recorded.get(name) != value]
+    if different:
+        raise InputError(f"{str(path)!r} holds a run with another {' and '.join(different)}; move it away.")
+
+
+def write_outcome(folder: Path, state: str, reason: str) -> None:
+    """What came of a run: `done`, or `failed` with the reason."""
+    write_json(own_folder(folder) / OUTCOME, {"format": FORMAT, "state": state, "reason": reason})
+
+
+def note_failure(job: Job, reason: str) -> None:
+    """Says in the run's folder why it failed, if that can be written; one that is done stays done."""
+    if job.timing or outcome_of(Path(job.folder)).get("state") == "done":
+        return
+    with suppress(StorageError, InputError, OSError):
+        write_outcome(Path(job.folder), "failed", reason)
+
+
+def outcome_of(folder: Path) -> Mapping[str, Any]:
+    """What `write_outcome` wrote; empty if there is nothing that can be read."""
+    try:
+        return read_json(folder / OUTCOME, "the outcome of a run")
+    except MissingFileError:
+        return {}
+    except InputError as error:
+        return {"state": "failed", "reason": str(error)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.stdin))

@@ -1,0 +1,192 @@
+"""How far a study is, as its files say: so anyone who can read them can tell, on any machine."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from moqd.io.errors import InputError, StorageError
+from moqd.io.files import own_folder
+from moqd.runs.folder import CONFIG, METRICS, last_row, load_run
+from moqd.runs.lock import is_held
+from moqd.runs.session import OUTCOME, TIMING
+from moqd.runs.timing import read_timing, write_timing
+from moqd.study.job import check_same, is_done, outcome_of, write_outcome
+from moqd.study.plan import PlannedRun, Study
+from moqd.study.records import (
+    RECORDS,
+    check_origin,
+    check_record,
+    read_record,
+    record_of,
+    recorded_timing_of,
+    without_genotypes,
+    write_record,
+)
+from moqd.study.summaries import Result, Results, Unfinished
+from moqd.tasks import Task, make_task
+
+STATES = ("done", "running", "stopped", "failed", "waiting")
+RUNS = "runs"
+"""The folder of all runs, beside those of the studies that share them."""
+
+
+class Standing(NamedTuple):
+    """Where a run stands."""
+
+    run: PlannedRun
+    state: str
+    """One of STATES: a run that is stopped has begun, one that is waiting has not."""
+    iteration: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+    """Why it failed."""
+
+    @property
+    def iterations(self) -> int:
+        return int(self.run.settings["iterations"])
+
+
+def folder_of(root: Path, run: PlannedRun) -> Path:
+    """Of a run, in a folder of studies."""
+    return root / RUNS / run.key
+
+
+def standing_of(root: Path, run: PlannedRun) -> Standing:
+    """As its files say; what cannot be read is a failure."""
+    try:
+        if _is_recorded(root, run):
+            check_record(record_of(root, run), run)
+            return Standing(run, "done", run.settings["iterations"])
+        return _standing(folder_of(root, run), run)
+    except (OSError, InputError, StorageError) as error:
+        return Standing(run, "failed", reason=str(error))
+
+
+def _is_recorded(root: Path, run: PlannedRun) -> bool:
+    """Whether the run was not begun here, but a record says what it gave elsewhere."""
+    return not (folder_of(root, run) / CONFIG).exists() and record_of(root, run).exists()
+
+
+def _standing(folder: Path, run: PlannedRun) -> Standing:
+    if not folder.is_dir():
+        return Standing(run, "waiting")
+    outcome = outcome_of(folder)
+    reached = last_row(folder)
+    if is_done(folder, run.settings):
+        return Standing(run, "done", *reached)
+    if is_held(folder):
+        return Standing(run, "running", *reached)
+    if outcome.get("state") == "failed":
+        return Standing(run, "failed", *reached, str(outcome.get("reason", "")))
+    return Standing(run, "stopped" if (folder / CONFIG).exists() else "waiting", *reached)
+
+
+def standings_of(root: Path, study: Study) -> list[Standing]:
+    return [standing_of(root, run) for run in study.runs]
+
+
+def counts_of(standings: Iterable[Standing]) -> dict[str, int]:
+    counts = Counter(standing.state for standing in standings)
+    return {state: counts[state] for state in STATES}
+
+
+def seconds_left(standings: Sequence[Standing], workers: int) -> float | None:
+    """What is left to do, by the speed so far of the same algorithm on the same task (or else on others), divided by
+    the number of workers; None while nothing is known."""
+    speeds: dict[tuple[str, ...], list[float]] = {}
+    for standing in standings:
+        if standing.iteration and standing.seconds:
+            task, algorithm = standing.run.task, standing.run.algorithm
+            for kind in ((task, algorithm), (algorithm,), ()):
+                speeds.setdefault(kind, []).append(standing.seconds / standing.iteration)
+    if not speeds:
+        return None
+    rest = [0.0]
+    for standing in standings:
+        if standing.state != "done" and standing.state != "failed":
+            task, algorithm = standing.run.task, standing.run.algorithm
+            known = next(speeds[kind] for kind in ((task, algorithm), (algorithm,), ()) if kind in speeds)
+            rest.append((standing.iterations - standing.iteration) * fmean(known))
+    return max(sum(rest) / max(1, workers), max(rest))
+
+
+def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: None) -> Results:
+    """All that is finished, and what is not; `tick` is called after each run that was read."""
+    results, unfinished, timings = [], [], {}
+    tasks = {run.task: make_task(**run.settings["task"]) for run in study.runs}
+    for run in study.runs:
+        standing = standing_of(root, run)
+        if standing.state == "done":
+            try:
+                results.append(_result(root, run, tasks[run.task]))
+            except InputError as error:
+                unfinished.append(Unfinished(run.task, run.algorithm, run.seed, "failed", str(error)))
+        else:
+            how_far = f"at iteration {standing.iteration} of {standing.iterations}" if standing.iteration else ""
+            unfinished.append(Unfinished(run.task, run.algorithm, run.seed, standing.state, standing.reason or how_far))
+        if (run.task, run.algorithm) not in timings and (timing := timing_of(root, run)) is not None:
+            timings[run.task, run.algorithm] = timing
+        tick()
+    return Results(study, tuple(results), tuple(unfinished), tasks, timings)
+
+
+def timing_of(root: Path, run: PlannedRun) -> dict[str, Any] | None:
+    """What the parts of its algorithm took, if that was measured, here or elsewhere."""
+    for path in (folder_of(root, run) / TIMING, recorded_timing_of(root, run)):
+        with suppress(InputError):
+            return read_timing(path)
+    return None
+
+
+def keep_records(root: Path, results: Results) -> None:
+    """Writes the records of results that have none that is whole, and copies of what was timed."""
+    own_folder(root / RECORDS)
+    of_run = {(run.task, run.algorithm, run.seed): run for run in results.study.runs}
+    for result in results.results:
+        run = of_run[result.task, result.algorithm, result.seed]
+        try:
+            check_record(record_of(root, run), run)
+        except InputError:
+            write_record(record_of(root, run), result)
+        timing = folder_of(root, run) / TIMING
+        if timing.exists() and not recorded_timing_of(root, run).exists():
+            with suppress(InputError):  # a damaged one is made anew
+                write_timing(recorded_timing_of(root, run), read_timing(timing))
+
+
+def _result(root: Path, run: PlannedRun, task: Task) -> Result:
+    """What a run that is done has given."""
+    if _is_recorded(root, run):
+        try:
+            return read_record(record_of(root, run), run, task)
+        except InputError as error:
+            raise InputError(f"{error} Remove it to have the run made again.") from error
+    folder = folder_of(root, run)
+    try:
+        return _read(folder, run)
+    except InputError as error:
+        with suppress(StorageError, InputError, OSError):  # it may be another user's
+            write_outcome(folder, "failed", str(error))  # so that the study mends it when it is started again
+        raise
+
+
+def _read(folder: Path, run: PlannedRun) -> Result:
+    """From the folder of a run; raises where it does not hold this run, to its end."""
+    check_same(folder, run.settings)
+    loaded = load_run(folder)
+    if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.settings["iterations"]:
+        raise InputError(f"{str(folder / METRICS)!r} is damaged: it does not reach the run's last iteration.")
+    check_origin(loaded.config, folder / CONFIG)
+    archive = without_genotypes(loaded.archive)
+    return Result(
+        run.task, run.algorithm, run.seed, loaded.metrics, archive, loaded.reference_point, loaded.config, folder
+    )
+
+
+def forget_outcome(folder: Path) -> None:
+    """So that a run is not taken for done or failed any more."""
+    with suppress(OSError):  # it may be another user's
+        (folder / OUTCOME).unlink(missing_ok=True)

@@ -1,0 +1,82 @@
+"""The presets are the settings that were agreed on, for every algorithm."""
+
+from dataclasses import replace
+
+import pytest
+
+import moqd
+from moqd.algorithms import ALGORITHMS
+from moqd.cli.main import _plan
+from moqd.runs.presets import preset_for
+
+SMALL = {
+    "mome-p2c": {"ga_batch": 32, "pg_batch": 16, "actor_batch": 16},
+    "mome-p2c-no-actor": {"ga_batch": 32, "pg_batch": 32, "actor_batch": 0},
+    "mome-p2c-no-ga": {"ga_batch": 0, "pg_batch": 32, "actor_batch": 32},
+    "mome-pgx": {"ga_batch": 32, "pg_batch": 32},
+    "pga-me": {"ga_batch": 32, "pg_batch": 32},
+    "mome": {"ga_batch": 64},
+    "mo-cma-mae": {"ga_batch": 20},
+    "nsga2": {"population": 400},
+    "nsga2-small": {"population": 64},
+    "spea2": {"population": 400},
+    "spea2-small": {"population": 64},
+}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_small_is_a_quarter_for_every_algorithm(algorithm):
+    preset = preset_for("small", "hopper-2", algorithm)
+    assert preset.task == {"episode_length": 250}
+    assert preset.evaluations == 150 * 64
+    assert preset.algorithm == SMALL.get(algorithm, SMALL["mome-p2c"] if "p2c" in algorithm else SMALL["pga-me"])
+    assert preset.evaluations % sum(preset.algorithm.values()) == 0
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_paper_is_the_papers(algorithm):
+    """Of table 'Policy Gradient Network Hyperparameters' and section 'Hyperparameters'; 1,024,000 evaluations each."""
+    preset = preset_for("paper", "ant-3", algorithm)
+    config = replace(ALGORITHMS[algorithm].config, **preset.algorithm)
+    assert preset.task == {"episode_length": 1000}
+    assert preset.evaluations == 1_024_000
+    batch = sum(value for name, value in preset.algorithm.items() if name.endswith(("batch", "population")))
+    assert preset.evaluations / batch == {256: 4000, 1600: 640, 80: 12_800}[batch]
+    assert (batch == 1600) == (algorithm in ("nsga2", "spea2"))
+    assert (batch == 80) == (algorithm == "mo-cma-mae")
+    assert (config.num_cells, config.front_length) == (128, 50)
+    if hasattr(config, "iso_sigma"):
+        assert (config.iso_sigma, config.line_sigma) == (0.005, 0.05)
+    if hasattr(config, "critic_steps"):
+        assert (config.buffer_size, config.minibatch, config.critic_hidden_sizes) == (1_000_000, 256, (256, 256))
+        assert (config.critic_learning_rate, config.actor_learning_rate) == (3e-4, 3e-4)
+        assert (config.policy_learning_rate, config.discount, config.tau) == (1e-3, 0.99, 0.005)
+        assert (config.critic_steps, config.pg_steps, config.policy_delay) == (300, 100, 2)
+        assert (config.policy_noise, config.noise_clip) == (0.2, 0.2)
+        assert config.center_rewards  # "we normalise the reward values using a running mean and variance"
+        assert not config.standardise_obs
+
+
+def test_rows_are_as_dense_for_every_algorithm():
+    for name, evaluations in (("small", 640), ("paper", 2560)):
+        for algorithm in ALGORITHMS:
+            preset = preset_for(name, "hopper-2", algorithm)
+            batch = sum(value for field, value in preset.algorithm.items() if field.endswith(("batch", "population")))
+            assert evaluations / 1.5 <= preset.log_every * batch <= evaluations * 1.5
+
+
+def test_flags_go_before_presets_and_presets_before_defaults():
+    plan = _plan(["hopper-2"])
+    assert (plan.algorithm_name, plan.task.episode_length, plan.algorithm.ga_batch) == ("mome-p2c", 250, 32)
+    assert plan.budget == {"evaluations": 9600}
+    plan = _plan(["hopper-2", "--preset", "paper", "--ga-batch", "7", "--iterations", "3"])
+    assert (plan.task.episode_length, plan.algorithm.ga_batch, plan.algorithm.pg_batch) == (1000, 7, 64)
+    assert plan.options.iterations == 3
+    plan = _plan(["--preset", "quick"])
+    assert plan.task_name == "hopper-2"
+    plan = _plan(["arm-2"])
+    assert (plan.algorithm_name, plan.algorithm.ga_batch, plan.budget) == ("mome", 50, {"iterations": 1000})
+    plan = _plan(["arm-2", "--preset", "small"])
+    assert (plan.algorithm.ga_batch, plan.budget) == (64, {"evaluations": 9600})
+    with pytest.raises(moqd.InputError, match="unknown preset 'big'"):
+        preset_for("big", "arm-2", "mome")
