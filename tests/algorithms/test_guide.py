@@ -12,10 +12,11 @@ from moqd.algorithms.guide import (
     initial_guide,
     is_led,
     renew_guide,
+    select_guided,
     share_of,
     with_strays,
 )
-from moqd.core.archive import add, empty_archive
+from moqd.core.archive import add, empty_archive, select_uniform
 from moqd.core.types import Evaluation, Offspring, Source
 
 
@@ -112,6 +113,27 @@ def test_the_guide_leads_while_it_advances_or_is_beyond_the_reference_point():
     for i in range(30):
         rising = told(rising, np.full((4, 2), 2.0 + i, np.float32))
     assert float(share_of(rising, task)) == pytest.approx(MOST)
+
+
+@pytest.mark.parametrize(("better", "expected"), [(1.0, 0.95), (-1.0, 0.5)])
+def test_parents_are_mostly_from_cells_that_add_hypervolume_once_there_are_some(better, expected):
+    task = task_of()
+    first = Offspring(jnp.zeros((2, 6)).at[0].set(1.0), jnp.ones((2, 2)) / 2, jnp.full(2, Source.GA))
+    centroid, bounds = jnp.array([[0.25], [0.75]]), jnp.array([[0.0], [1.0]])
+    archive = empty_archive(first.genotype, centroid, bounds, num_objectives=2, front_length=3)
+    evaluation = Evaluation(jnp.array([[better, better], [-2.0, -2.0]]), centroid, jnp.ones(2, bool))
+    archive, _ = add(archive, first, evaluation)
+    guide = initial_guide(first, 2, constrained=False)._replace(progress=jnp.zeros(()))
+    members = guide.population._replace(  # of which all count, so that the guide leads least, and each is a 7
+        genotype=jnp.full((64, 6), 7.0),
+        fitness=jnp.ones((64, 2)),
+        valid=jnp.ones(64, bool),
+        violation=jnp.zeros(64),
+    )
+    guide = guide._replace(population=members)
+    parents = select_guided(jax.random.key(0), archive, guide, task, 1000, 2, select_uniform).genotype[:1000, 0]
+    assert np.mean(parents == 7) == pytest.approx(LEAST, abs=0.01)
+    assert np.mean(parents[parents != 7] == 1) == pytest.approx(expected + (1 - expected) / 2 * (better > 0), abs=0.05)
 
 
 def test_guided_runs_resume_to_the_bit(tmp_path):

@@ -128,7 +128,7 @@ def test_a_run_is_written_and_loaded(tmp_path):
         "ga_batch": 16,
         "num_cells": 10,
         "front_length": 5,
-        "variation": "sbx:0.6,iso-line:0.2,de:0.2",
+        "variation": "sbx:0.7,iso-line:0.05,de:0.25",
         "iso_sigma": 0.05,
         "line_sigma": 0.5,
         "crowding": True,

@@ -50,7 +50,7 @@ ABLATIONS = {
 
 FOR_VECTORS = {
     "ga_batch": 50,
-    "variation": "sbx:0.6,iso-line:0.2,de:0.2",
+    "variation": "sbx:0.7,iso-line:0.05,de:0.25",
     "iso_sigma": 0.05,
     "line_sigma": 0.5,
     "crowding": True,

@@ -3,8 +3,9 @@
 Uniform selection over cells spreads effort over the whole feature space, and reaches neither the best front nor a small
 feasible region in the evaluations that a function is worth. A guide is a small population, kept as NSGA-II keeps its
 own. Its members are parents of as many offspring as its progress deserves; the others have a parent from a cell, and in
-half of them the mate is of the guide, which brings what it has found into the cells. Cells without a feasible solution
-lend the least infeasible one that fell into them.
+half of them the mate is of the guide, which brings what it has found into the cells. As soon as some cells add
+hypervolume, most of these parents are from such. Cells without a feasible solution lend the least infeasible one that
+fell into them.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from moqd.tasks.task import Task
 
 SIZE = 64
 """Of the population."""
-LEAST, MOST = 0.25, 0.95
+LEAST, MOST = 0.2, 0.95
 """Shares of the offspring that the guide may have."""
 GAIN = 3.0
 """Its share for each offspring in which it advances."""
@@ -33,6 +34,8 @@ MEMORY = 0.9
 """How much of the progress before counts in the next iteration."""
 MATES = 0.5
 """How many of the offspring of cells have a mate of the guide."""
+WORTH = 0.95
+"""How many of the offspring of cells are of those that add hypervolume."""
 
 
 class Strays(NamedTuple):
@@ -68,14 +71,24 @@ def share_of(guide: Guide, task: Task) -> Float[Array, ""]:
     if task.reference_point is None:
         return share
     population = guide.population
-    reference = jnp.asarray(np.asarray(task.reference_point, np.float32) * task.direction)[None, :]
-    counts = population.valid & (population.violation <= 0) & jnp.all(population.fitness > reference, axis=1)
+    counts = population.valid & (population.violation <= 0) & _is_above_reference(population.fitness, task)
     return jnp.maximum(share, MOST * (1 - jnp.mean(counts, dtype=jnp.float32)))
+
+
+def _is_above_reference(fitness: Float[Array, "*rows objectives"], task: Task) -> Bool[Array, "*rows"]:
+    """Which are better than the task's reference point in every objective."""
+    reference = jnp.asarray(np.asarray(task.reference_point, np.float32) * task.direction)
+    return jnp.all(fitness > jnp.expand_dims(reference, range(fitness.ndim - 1)), axis=-1)
 
 
 def is_led(share: Float[Array, ""] | float, batch: int, spacing: float = 0.6180339887) -> Bool[Array, "batch"]:
     """Which of a batch: a share of it, spread evenly (by the golden ratio) and the same whenever it is asked."""
-    return jnp.asarray((np.arange(batch) + 0.5) * spacing % 1, jnp.float32) < share
+    return jnp.asarray(_spread(batch, spacing)) < share
+
+
+def _spread(batch: int, spacing: float) -> Float[np.ndarray, "batch"]:
+    """A number in [0, 1) for each of a batch, evenly spread over any part of it."""
+    return ((np.arange(batch) + 0.5) * spacing % 1).astype(np.float32)
 
 
 def select_guided(
@@ -86,7 +99,19 @@ def select_guided(
     number = batch * num_parents
     lent = archive if guide.strays is None else with_strays(archive, guide.strays)
     of_guide = tournament(key_guide, guide.population, number, blocks=num_parents)
-    of_cells = jax.lax.cond(jnp.any(lent.valid), lambda key: select(key, lent, number), lambda key: of_guide, key_cells)
+
+    def from_cells(key: Key) -> Parents:
+        if task.reference_point is None:
+            return select(key, lent, number)
+        worthy = np.tile(np.asarray(_spread(batch, 0.5698402910) < WORTH), num_parents)
+        counts = jnp.any(lent.valid & _is_above_reference(lent.fitness, task), axis=1, keepdims=True)
+        of_worth = lent._replace(valid=lent.valid & (counts | ~jnp.any(counts)))
+        key_worth, key_any = jax.random.split(key)
+        found = select(key_worth, of_worth, int(worthy.sum())), select(key_any, lent, int((~worthy).sum()))
+        row = np.argsort(np.argsort(~worthy, kind="stable"))
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[row], *found)
+
+    of_cells = jax.lax.cond(jnp.any(lent.valid), from_cells, lambda key: of_guide, key_cells)
     led = is_led(share_of(guide, task), batch)
     mated = led | is_led(MATES, batch, spacing=0.7548776662)
     which = jnp.concatenate([led, mated, *[led] * num_parents][:num_parents])
