@@ -144,11 +144,12 @@ def test_all_kinds_of_tasks(num_features, num_objectives, tmp_path):
 @pytest.mark.usefixtures("text_only")
 def test_a_task_from_a_file_is_named_again(tmp_path):
     run = made_run(path=tmp_path)
-    there = run.config["task"] | {"options": {"name": "own", "fingerprint": "0" * 16}}
-    text = write_report(replace(run, config=run.config | {"task": there})).read_text()
+    there = replace(run.config.task, options={"name": "own", "fingerprint": "0" * 16})
+    text = write_report(replace(run, config=replace(run.config, task=there))).read_text()
     assert f"`run = moqd.load_run('{tmp_path}', task=task)`" in text
     assert f"`moqd export {tmp_path} --csv --task FILE.py:NAME`" in text
-    text = write_report(replace(run, config=run.config | {"task": there | {"bounds": [[0, 1]] * 2}})).read_text()
+    there = replace(there, description={**there.description, "bounds": [[0, 1]] * 2})
+    text = write_report(replace(run, config=replace(run.config, task=there))).read_text()
     assert f"`run = moqd.load_run('{tmp_path}')`" in text
     assert f"`moqd export {tmp_path} --csv`" in text
 

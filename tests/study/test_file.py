@@ -102,7 +102,7 @@ def test_cells_of_a_grid(tmp_path):
     text = 'tasks = ["arm-2"]\nalgorithms = ["mome", "grid"]\nseeds = 1\n'
     text += '[algorithm.grid]\nbase = "mome"\nnum_cells = [10, 12]\n'
     study = read_study(written(tmp_path, text))
-    assert [run.settings["algorithm"]["num_cells"] for run in study.runs] == [128, [10, 12]]
+    assert [run.config.algorithm.options["num_cells"] for run in study.runs] == [128, [10, 12]]
     algorithms = {"mome": Variant("mome", {}), "grid": Variant("mome", {"num_cells": (10, 12)})}
     assert study.runs == make_study("x", tasks={"arm-2": {}}, algorithms=algorithms, seeds=[0]).runs
     write_study(tmp_path, study)
@@ -120,7 +120,7 @@ def test_a_task_may_have_seeds_of_its_own(tmp_path):
     write_study(tmp_path, study)
     assert stored_study(tmp_path / study.name) == study
     same = with_seeds(study, [5])
-    assert [(run.task, run.algorithm, run.settings["seed"]) for run in same.runs] == [
+    assert [(run.task, run.algorithm, run.config.seed) for run in same.runs] == [
         (task, algorithm, 5) for task in study.tasks for algorithm in study.algorithms
     ]
     wrong = written(tmp_path, text.replace("[1, 9]", "0"), "wrong.toml")

@@ -381,8 +381,7 @@ def _build(task: str, label: str, base: str, preset: str | None, options: Mappin
     """Builds an algorithm for a task, to no end but to see that it can be; gives its settings, to be compared."""
     variant = Variant(base, options)
     study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
-    settings = {name: value for name, value in study.runs[0].settings["algorithm"].items() if name != "name"}
-    config = restored(ALGORITHMS[base].config, settings, f"algorithm {label!r}")
+    config = restored(ALGORITHMS[base].config, study.runs[0].config.algorithm.options, f"algorithm {label!r}")
     check_cells(config.num_cells, _outline(task))
     ALGORITHMS[base].build(label, config, _outline(task))
     return base, config

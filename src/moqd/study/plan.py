@@ -1,10 +1,8 @@
-"""A study: tasks x algorithms x seeds under one preset. Here is what it consists of; `conduct.py` carries it out.
+"""A study: tasks x algorithms x seeds under one preset. Here is what it consists of; `execute.py` makes its runs.
 
 A run is known by a hash of its settings, so that studies which need the same run share it.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
@@ -12,7 +10,8 @@ from typing import Any
 
 from moqd.algorithms import ABLATIONS, ALGORITHMS
 from moqd.io.errors import InputError, unknown_name
-from moqd.io.options import MOST_SEED, is_count, overridden, recorded
+from moqd.io.options import MOST_SEED, is_count, overridden
+from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
 from moqd.runs.presets import BATCHES, iterations_for, preset_for
 from moqd.tasks import TASKS, make_task
 
@@ -45,19 +44,22 @@ STUDIES = {
 class PlannedRun:
     """One run of a study."""
 
-    task: str
     algorithm: str
     """Its label in the study: the name of an algorithm, or of a variant of one."""
-    seed: int
-    settings: Mapping[str, Any]
-    """All that the result depends on: task and algorithm with all of their options, seed, iterations..."""
+    config: RunConfig
+
+    @property
+    def task(self) -> str:
+        return self.config.task.name
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
 
     @property
     def key(self) -> str:
         """The name of its folder, which says what it is and tells it from all others."""
-        canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
-        digest = hashlib.sha256(canonical.encode()).hexdigest()[:12]
-        return f"{self.task}-{self.settings['algorithm']['name']}-{self.seed}-{digest}"
+        return f"{self.task}-{self.config.algorithm.name}-{self.seed}-{self.config.digest}"
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
     _check_size(study.name, len(study.tasks) * len(study.algorithms) * len(seeds))
     example = {(run.task, run.algorithm): run for run in study.runs}
     runs = tuple(
-        replace(example[of], seed=seed, settings={**example[of].settings, "seed": seed})
+        replace(example[of], config=replace(example[of].config, seed=seed))
         for seed in seeds
         for of in product(study.tasks, study.algorithms)
     )
@@ -245,12 +247,12 @@ def _planned(
     batch = sum(getattr(algorithm, name) for name in BATCHES if name in known)
     if iterations is None:
         iterations = DEFAULT_ITERATIONS if evaluations is None else iterations_for(evaluations, max(1, batch))
-    settings = {
-        "task": make_task(task, **of_task).options,
-        "algorithm": {"name": variant.base, **recorded(algorithm)},
-        "seed": int(seed),
-        "iterations": iterations,
-        "log_every": every if log_every is None else max(1, round(log_every * every / usual)),
-        "snapshot_every": snapshot_every,
-    }
-    return PlannedRun(task, label, int(seed), json.loads(json.dumps(settings)))
+    config = RunConfig(
+        replace(TaskConfig.of(make_task(task, **of_task)), name=task, description={}),
+        AlgorithmConfig.of(variant.base, algorithm),
+        int(seed),
+        iterations,
+        log_every=every if log_every is None else max(1, round(log_every * every / usual)),
+        snapshot_every=snapshot_every,
+    )
+    return PlannedRun(label, config)
