@@ -101,11 +101,11 @@ def test_own_algorithms_are_one_group():
 @pytest.mark.parametrize(
     ("others", "message"),
     [
-        ({"tasks": {}}, "study 'tiny' has no tasks; give at least one"),
-        ({"algorithms": {}}, "has no algorithms"),
-        ({"seeds": []}, "has no seeds"),
-        ({"seeds": [-1]}, "seed -1 is none; give whole numbers from 0 to 4294967295"),
-        ({"seeds": [2**32]}, "seed 4294967296 is none"),
+        ({"tasks": {}}, "there are no tasks; give at least one"),
+        ({"algorithms": {}}, "there are no algorithms"),
+        ({"seeds": []}, "there are no seeds"),
+        ({"seeds": [-1]}, "seed is -1; give a whole number of at least 0 and at most 4294967295"),
+        ({"seeds": [2**32]}, "seed is 4294967296; give"),
         ({"seeds": [0, 0]}, "seed 0 is given twice"),
         ({"tasks": {"arm": {}}}, "unknown task 'arm'; did you mean 'arm-2'"),
         ({"tasks": {"arm-2": {"joints": 2}}}, "unknown option 'joints' of task 'arm-2'; did you mean 'num_joints'"),
@@ -116,7 +116,7 @@ def test_own_algorithms_are_one_group():
         ),
         (
             {"algorithms": {"a": Variant("mome", {}), "b": Variant("mome", {})}},
-            "'b' on 'arm-2' with seed 0 is the same",
+            "'b' on 'arm-2' is the same run as 'a'",
         ),
         ({"reference": "other"}, "unknown reference 'other'"),
         ({"evaluations": 10}, "iterations and evaluations are both given"),
@@ -131,7 +131,7 @@ def test_mistakes_are_said(others, message):
 
 
 def test_other_seeds_are_not_too_many_either():
-    with pytest.raises(InputError, match="study 'tiny' has 10001 runs; give fewer seeds, for at most 10000 runs"):
+    with pytest.raises(InputError, match="these are 10001 runs; give fewer seeds, for at most 10000 runs"):
         with_seeds(tiny(), range(10_001))
 
 
