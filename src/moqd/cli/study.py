@@ -110,8 +110,8 @@ def study(arguments: Sequence[str], out: Console) -> int:
     control.under_way.set()
     with signals(control, told, at_once) as exit_code:
         with display:
-            manner = ExecutionOptions(cores, options.checkpoint_minutes, options.timing, options.accept_changes)
-            whole = execute(plan, root, workers, manner, display, lambda: control.stopping)
+            how = ExecutionOptions(cores, options.checkpoint_minutes, options.timing, options.accept_changes)
+            whole = execute(plan, root, workers, how, display, lambda: control.stopping)
         if not whole:
             out.print(f"stopped. Everything is saved; {again}", highlight=False, soft_wrap=True)
             return exit_code()

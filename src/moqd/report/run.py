@@ -155,13 +155,13 @@ def _survival(again: Reevaluation) -> Iterable[Block]:
 def _settings(config: RunConfig) -> Iterable[Block]:
     """All that config.json holds."""
     yield Heading(2, "Settings")
-    content = config.to_json()
-    del content["format"]
-    task = {**content.pop("task"), **(config.task.options or {})}
-    del task["options"]
-    groups = {"task": task, "algorithm": content.pop("algorithm")}
-    versions = content.pop("versions", {})
-    groups |= {"run": content, "versions": versions}
+    grouped = ("format", "task", "algorithm", "versions")
+    groups = {
+        "task": {"name": config.task.name, **config.task.description, **(config.task.options or {})},
+        "algorithm": config.algorithm.to_json(),
+        "run": {name: value for name, value in config.to_json().items() if name not in grouped},
+        "versions": config.surroundings.versions or {},
+    }
     rows = [
         (group, name, value if isinstance(value, str) else json.dumps(value))
         for group, settings in groups.items()

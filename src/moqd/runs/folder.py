@@ -24,7 +24,7 @@ from moqd.io.files import check_regular, own_folder, read_json, read_tensors, re
 from moqd.tasks import Task
 from moqd.core.types import Genotype
 
-CONFIG, METRICS, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
+CONFIG, METRICS_CSV, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
 INITIAL = "seeds.safetensors"
 """The archive of the initial solutions of a run."""
 OUTCOME, LOG, TIMING = "outcome.json", "log.txt", "timing.json"
@@ -143,7 +143,7 @@ def rows_of(table: str, path: Path) -> list[dict[str, float]]:
 def last_row(folder: Path) -> tuple[int, float]:
     """The iteration and the seconds of the last whole row of a run's metrics.csv; cheap however long it is."""
     with suppress(InputError, OSError, ValueError, IndexError):
-        path = folder / METRICS
+        path = folder / METRICS_CSV
         size = check_regular(path).st_size
         with path.open("rb") as file:
             file.seek(max(0, size - 4096))
@@ -189,7 +189,7 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
     task = config.task.make_or_check(folder, task if task is not None else config.task.outline())
     try:
         archive, iteration = _read_archive(folder / ARCHIVE, task)
-        rows = rows_of(read_text(folder / METRICS, most=2**30), folder / METRICS)
+        rows = rows_of(read_text(folder / METRICS_CSV, most=2**30), folder / METRICS_CSV)
     except MissingFileError as error:
         raise InputError(
             f"{str(error).rstrip('.')}: the run has not written it yet; wait for its first checkpoint, or continue it "
@@ -197,7 +197,7 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
         ) from error
     missing = [name for name in COLUMNS if rows and name not in rows[0]]
     if missing:
-        raise InputError(f"{str(folder / METRICS)!r} is damaged: it has no column {missing[0]}.")
+        raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it has no column {missing[0]}.")
     if iteration is not None:  # a run that goes on, or was killed, has logged more than it has saved
         rows = [row for row in rows if row["iteration"] <= iteration]
     if len(config.reference_point or ()) != task.num_objectives:

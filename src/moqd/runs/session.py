@@ -22,7 +22,7 @@ from moqd.runs.config import RunConfig, Surroundings
 from moqd.runs.control import Control
 from moqd.runs.folder import (
     ARCHIVE,
-    METRICS,
+    METRICS_CSV,
     MetricsFile,
     Run,
     columns_of,
@@ -182,7 +182,7 @@ class Session:
         metrics = {name: jnp.float32(value) for name, value in facts["metrics"].items()}
         self._loop.restore(checkpoint.state, metrics, facts["iteration"], facts["env_steps"], reference_point)
         self._begin = time.perf_counter() - facts["seconds"]
-        self._rows = rows_of(checkpoint.table, self._folder / METRICS)
+        self._rows = rows_of(checkpoint.table, self._folder / METRICS_CSV)
         if not self._rows:
             raise InputError(
                 f"the checkpoint of {str(self._folder)!r} holds no row of metrics, so it is not one of a run."
@@ -279,7 +279,7 @@ class Session:
     def _open_table(self, columns: list[str]) -> None:
         if self._folder is not None:
             self._check_lock()
-            self._file = MetricsFile(self._folder / METRICS, columns, self._rows)
+            self._file = MetricsFile(self._folder / METRICS_CSV, columns, self._rows)
 
     def _log(self, row: dict[str, float]) -> None:
         if self._rows:  # which may be of a task that counted more

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from moqd.io.errors import InputError, StorageError
 from moqd.io.files import own_folder
-from moqd.runs.folder import CONFIG, METRICS, OUTCOME, TIMING, last_row, load_run
+from moqd.runs.folder import CONFIG, METRICS_CSV, OUTCOME, TIMING, last_row, load_run
 from moqd.runs.lock import is_held
 from moqd.runs.timing import read_timing, write_timing
 from moqd.study.job import is_done, outcome_of, write_outcome
@@ -179,7 +179,7 @@ def _read(folder: Path, run: PlannedRun) -> Result:
     loaded = load_run(folder)
     loaded.config.check_same(run.config, folder)
     if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.config.iterations:
-        raise InputError(f"{str(folder / METRICS)!r} is damaged: it does not reach the run's last iteration.")
+        raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it does not reach the run's last iteration.")
     check_origin(loaded.config, folder / CONFIG)
     archive = without_genotypes(loaded.archive)
     return Result(
