@@ -311,7 +311,7 @@ def markdown(table: Table) -> str:
 
 def _machine() -> str:
     from moqd.core.devices import num_cores
-    from moqd.runs.session import processor
+    from moqd.runs.config import processor
 
     there = [name for name in ("jax", "brax", "qdax", "pymoo", "ribs") if find_spec(name)]  # some parts need not all
     peers = ", ".join(f"{name} {version(name)}" for name in there)

@@ -18,7 +18,7 @@ import numpy as np
 import moqd
 from moqd.core.networks import MLP, Dense
 from moqd.io.files import read_tensors
-from moqd.runs.checkpoint import FOLDER, STATE
+from moqd.runs.checkpoint import CHECKPOINTS, STATE
 from moqd.variation.actor_injection import inject
 
 PREFERENCES = 16
@@ -26,8 +26,8 @@ PREFERENCES = 16
 
 def report(run: moqd.Run) -> None:
     assert run.path is not None
-    checkpoints = [path for path in (run.path / FOLDER).glob("*") if path.name.isdecimal()]
-    if not checkpoints or not run.config["algorithm"]["name"].startswith("mome-p2c") or run.task.num_objectives != 2:
+    checkpoints = [path for path in (run.path / CHECKPOINTS).glob("*") if path.name.isdecimal()]
+    if not checkpoints or not run.config.algorithm.name.startswith("mome-p2c") or run.task.num_objectives != 2:
         sys.exit(f"{str(run.path)!r} is no run of MOME-P2C with two objectives and a checkpoint; give one that is.")
     newest = max(checkpoints)
     tensors = read_tensors(newest / STATE)

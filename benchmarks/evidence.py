@@ -23,7 +23,7 @@ from moqd.plots.style import display_name
 from moqd.report.tables import SOURCES
 from moqd.study.analysis import METRICS
 from moqd.study.execute import stored_study
-from moqd.study.records import record_of
+from moqd.study.summaries import record_of
 
 DOCUMENTS = (
     ROOT / "README.md",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moqd.core.devices import num_cores
-from moqd.study.execute import Manner, Watcher, conduct, write_study
+from moqd.study.execute import ExecutionOptions, StudyCallback, execute, write_study
 from moqd.study.plan import Study, named_study
 from moqd.study.status import standings_of
 from moqd.study.workers import LocalWorkers
@@ -56,7 +56,7 @@ def _take(study: Study, workers: int, cores: int) -> Measured:
         root = Path(folder)
         write_study(root, study)
         start = time.perf_counter()
-        conduct(study, root, LocalWorkers(workers), Manner(cores, 5.0, False), Watcher())
+        execute(study, root, LocalWorkers(workers), ExecutionOptions(cores, 5.0, False), StudyCallback())
         seconds = time.perf_counter() - start
         standings = standings_of(root, study)
         assert all(standing.state == "done" for standing in standings)

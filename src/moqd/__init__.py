@@ -12,11 +12,13 @@ from moqd.core.archive import merge
 from moqd.core.devices import use_devices
 from moqd.core.metrics import crowding_distance, hypervolume, non_dominated, sparsity
 from moqd.io.errors import DivergenceError, EvaluationError, InputError, StoppedError, StorageError
+from moqd.runs.config import RunConfig
 from moqd.runs.control import Control
 from moqd.runs.folder import Run, load_run
 from moqd.runs.optimizer import Candidate, Optimizer
 from moqd.runs.reevaluate import Reevaluation, reevaluate
-from moqd.runs.session import Callback, resume, run
+from moqd.runs.session import Callback
+from moqd.runs.start import resume, run
 from moqd.tasks import (
     Categorical,
     Frames,
@@ -67,6 +69,7 @@ __all__ = [
     "Reevaluation",
     "Replay",
     "Run",
+    "RunConfig",
     "Solution",
     "StoppedError",
     "StorageError",

@@ -22,6 +22,7 @@ from moqd.choose.pick import (
     values_by,
 )
 from moqd.core.archive import empty_archive
+from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
 from tests.plots.made import made_run
 
 EVEN = np.array([0.5, 0.5])
@@ -55,7 +56,8 @@ def run_of(objectives, cells=None, *, minimised=()):
             genotype=archive.genotype.at[cell, place].set(row / 20),
             valid=archive.valid.at[cell, place].set(True),
         )
-    return moqd.Run(task, {"algorithm": {"name": "by hand"}, "reference_point": [0.0] * len(names)}, archive, {})
+    config = RunConfig(TaskConfig.of(task), AlgorithmConfig("by hand", {}), 0, 0, reference_point=(0.0,) * len(names))
+    return moqd.Run(task, config, archive, {})
 
 
 HOLLOW = [[10, 0], [4.5, 4.5], [0, 10]]

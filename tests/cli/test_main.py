@@ -17,9 +17,9 @@ def test_train_writes_a_run_and_a_picture(tmp_path, capsys):
     arguments = ["train", "arm-2", "--num-joints", "4", "--algorithm", "nsga2", "--population", "20"]
     assert main([*arguments, "--iterations", "3", "--seed", "2", "--out", str(folder)]) == 0
     run = moqd.load_run(folder)
-    assert run.config["algorithm"]["population"] == 20
-    assert run.config["task"]["options"] == {"name": "arm-2", "num_joints": 4}
-    assert run.config["seed"] == 2
+    assert run.config.algorithm.options["population"] == 20
+    assert run.config.task.options == {"name": "arm-2", "num_joints": 4}
+    assert run.config.seed == 2
     assert (folder / "figures" / "overview.png").read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
     assert "moqd_score" in printed
@@ -42,7 +42,7 @@ def test_a_robot_from_the_command_line(tmp_path):
     assert main(["train", "hopper-2", *small, *arguments, "--algorithm", "mome", "--out", str(folder)]) == 0
     run = moqd.load_run(folder)
     assert run.task.config.episode_length == 30
-    assert run.config["devices"] == ["cpu", "cpu"]
+    assert run.config.surroundings.devices == ("cpu", "cpu")
     assert list(run.reference_point) == [-1.5, -0.06]
     assert list(run.metrics["evaluations"]) == [16, 64]
     solutions = run.solutions()
@@ -159,7 +159,7 @@ def test_cells_of_a_grid_from_the_command_line(tmp_path, capsys, monkeypatch):
     again = moqd.load_run("again")
     assert np.array_equal(again.archive.fitness, run.archive.fitness)
     assert main(["train", "--num-cells", "7", "arm-2", *small, "--out", "plain"]) == 0
-    assert moqd.load_run("plain").config["algorithm"]["num_cells"] == 7
+    assert moqd.load_run("plain").config.algorithm.options["num_cells"] == 7
     assert moqd.load_run("plain").archive.valid.shape == (7, 5)
     capsys.readouterr()
 
@@ -176,7 +176,7 @@ def test_a_study_is_not_named_as_a_folder_beside_it(tmp_path, capsys, name):
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_study_names_tasks_from_files_again(tmp_path, capsys, monkeypatch, whole):
     monkeypatch.setattr("moqd.cli.study.AGAIN", ["--task gear.py:task"])
-    monkeypatch.setattr("moqd.cli.study.conduct", lambda *_: whole)
+    monkeypatch.setattr("moqd.cli.study.execute", lambda *_: whole)
     monkeypatch.setattr("moqd.cli.study.write_report_of", lambda *_: None)
     file = tmp_path / "gears.toml"
     file.write_text('name = "gears"\ntasks = ["arm-2"]\nalgorithms = ["mome"]\nseeds = 1\niterations = 1\n')

@@ -89,7 +89,7 @@ def test_every_command_is_one(page, line, monkeypatch, tmp_path):
         (moqd.cli.main, ("make_task", "read_config", "load_run", "is_study")),
         (moqd.cli.explore, ("load_run",)),
         (moqd.cli.pick, ("load_run",)),
-        (moqd.cli.study, ("read_study", "conduct", "write_study", "stored_study")),
+        (moqd.cli.study, ("read_study", "execute", "write_study", "stored_study")),
     ):
         for name in names:
             monkeypatch.setattr(module, name, parsed, raising=False)
@@ -109,7 +109,7 @@ def test_the_study_of_the_guide_is_one(tmp_path):
     file.write_text(example)
     study = read_study(file)
     assert (study.name, study.reference, len(study.runs)) == ("gradient-steps", "mome-p2c", 3 * (3 + 6))
-    assert {run.settings["algorithm"].get("pg_steps") for run in study.runs} == {100, 200, None}
+    assert {run.config.algorithm.options.get("pg_steps") for run in study.runs} == {100, 200, None}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)

@@ -21,6 +21,7 @@ from moqd.explorer import write_explorer
 from moqd.explorer.gaits import packed_gait
 from moqd.explorer.serve import ExplorerServer
 from moqd.explorer.write import explorer_page
+from moqd.runs.config import AlgorithmConfig
 from tests.plots.made import made_run
 
 HOSTILE = '</script><img src=x onerror="window.hacked=1">&amp;<b>'
@@ -202,7 +203,7 @@ def test_names_stay_text(browser, tmp_path):
         units={},
         draw=lambda x: "<svg xmlns='http://www.w3.org/2000/svg'><script>parent.hacked=2</script></svg>",
     )
-    config = run.config | {"algorithm": {"name": HOSTILE}}
+    config = replace(run.config, algorithm=AlgorithmConfig(HOSTILE, {}))
     run = replace(run, task=task, config=config)
     path = opened(browser, [run, run], tmp_path)
     for cell in np.unique(run.solutions().cell)[:3]:

@@ -15,6 +15,7 @@ from matplotlib.text import Text
 import moqd
 from moqd.core.archive import empty_archive
 from moqd.core.metrics import archive_metrics
+from moqd.runs.config import AlgorithmConfig, RunConfig, Surroundings, TaskConfig
 from moqd.study.plan import REFERENCE, Study
 from moqd.study.summaries import Result, Results
 
@@ -60,16 +61,14 @@ def made_run(
         feature=jnp.broadcast_to(jnp.asarray(centroid)[:, None], archive.feature.shape),
         valid=jnp.asarray(valid & (not empty)),
     )
-    config = {
-        "format": 1,
-        "task": {"name": task.name, "options": None, "objectives": [], "features": []},
-        "algorithm": {"name": "by hand", "num_cells": num_cells},
-        "seed": 3,
-        "iterations": 3,
-        "versions": {"moqd": moqd.__version__},
-        "devices": ["cpu"],
-        "reference_point": list(task.reference_point),
-    }
+    config = RunConfig(
+        TaskConfig(task.name, None, {"objectives": [], "features": []}),
+        AlgorithmConfig("by hand", {"num_cells": num_cells}),
+        seed=3,
+        iterations=3,
+        reference_point=tuple(task.reference_point),
+        surroundings=Surroundings(versions={"moqd": moqd.__version__}, devices=("cpu",)),
+    )
     measured = archive_metrics(archive, task.direction * np.array(task.reference_point), np.ones(num_objectives))
     rows = {name: np.linspace(value / 2, value, 4) for name, value in measured.items()}
     counted = {"iteration": np.arange(4.0), "evaluations": 16 * np.arange(1.0, 5), "seconds": np.arange(4.0) + 0.5}

@@ -1,7 +1,9 @@
 """The results of a study made by hand: no run is needed, and every number follows from the arguments."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 import moqd
 from moqd.core.archive import empty_archive
 from moqd.core.metrics import archive_metrics
+from moqd.runs.config import AlgorithmConfig, RunConfig, Surroundings, TaskConfig
 from moqd.study.plan import PlannedRun, Study
 from moqd.study.summaries import Result, Results, Unfinished
 
@@ -29,7 +32,7 @@ def made_results(
 ) -> Results:
     """Tasks have numbers of features and of objectives; each algorithm is a bit worse than the one before it."""
     planned = [
-        PlannedRun(task, algorithm, seed, _settings(task, algorithm, seed))
+        PlannedRun(algorithm, _config(task, algorithm, seed))
         for seed in seeds
         for task in tasks
         for algorithm in algorithms
@@ -58,19 +61,26 @@ def _standing(place: int) -> tuple[str, str]:
     return standings[place % len(standings)]
 
 
-def _settings(task: str, algorithm: str, seed: int) -> dict:
+def _config(task: str, algorithm: str, seed: int) -> RunConfig:
     batches = (
         {"population": 400} if algorithm in ("nsga2", "spea2") else {"ga_batch": BATCH // 2, "pg_batch": BATCH // 2}
     )
     batch = sum(batches.values())
-    return {
-        "task": {"name": task, "episode_length": 250},
-        "algorithm": {"name": algorithm, **batches, "num_cells": 128, "front_length": 50},
-        "seed": seed,
-        "iterations": BATCH * ITERATIONS // batch,
-        "log_every": 640 // batch or 1,
-        "snapshot_every": None,
-    }
+    return RunConfig(
+        TaskConfig(task, {"name": task, "episode_length": 250}),
+        AlgorithmConfig(algorithm, {**batches, "num_cells": 128, "front_length": 50}),
+        seed,
+        BATCH * ITERATIONS // batch,
+        log_every=640 // batch or 1,
+    )
+
+
+def made_with(config: RunConfig, **surroundings: Any) -> RunConfig:
+    return replace(config, surroundings=replace(config.surroundings, **surroundings))
+
+
+def with_cells(algorithm: AlgorithmConfig, cells: Any) -> AlgorithmConfig:
+    return replace(algorithm, options={**algorithm.options, "num_cells": cells})
 
 
 def _task(name: str, num_features: int, num_objectives: int) -> moqd.FunctionTask:
@@ -117,24 +127,22 @@ def _result(
     progress = np.linspace(0, 1, num_rows)
     shape_of_curve = (1 - np.exp(-4 * (progress + 0.02))) / (1 - np.exp(-4 * 1.02))
     rows = {metric: value * shape_of_curve for metric, value in measured.items()}
-    total = run.settings["iterations"] * sum(
-        run.settings["algorithm"].get(b, 0) for b in ("ga_batch", "pg_batch", "population")
-    )
+    options = run.config.algorithm.options
+    total = run.config.iterations * sum(options.get(b, 0) for b in ("ga_batch", "pg_batch", "population"))
     counted = {
-        "iteration": np.round(run.settings["iterations"] * progress),
+        "iteration": np.round(run.config.iterations * progress),
         "evaluations": BATCH + np.round(total * progress),
         "seconds": 1 + (900 - 80 * place) * progress,
         "hypervolume_exact": np.ones(num_rows),
         "failed_evaluations": np.zeros(num_rows),
         "added_ga": np.arange(num_rows) * (100.0 - place),
     }
-    config = {
-        "format": 1,
-        **run.settings,
-        "versions": {"python": "3.13.1", "jax": "0.10.1"},
-        "devices": ["cpu", "cpu"],
-        "machine": {"processor": "Made by hand", "cores": 2},
-    }
+    surroundings = Surroundings(
+        versions={"python": "3.13.1", "jax": "0.10.1"},
+        devices=("cpu", "cpu"),
+        machine={"processor": "Made by hand", "cores": 2},
+    )
+    config = replace(run.config, surroundings=surroundings)
     return Result(run.task, run.algorithm, run.seed, rows | counted, archive, reference, config, Path("runs") / run.key)
 
 

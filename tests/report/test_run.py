@@ -8,12 +8,12 @@ import pytest
 
 import moqd
 from moqd.report import write_report
-from moqd.runs.reevaluate import METRICS, Reevaluation
+from moqd.runs.reevaluate import MEASURED, Reevaluation
 from tests.plots.made import made_run
 
 SIX = ["moqd_score", "moqd_sparsity_score", "global_hypervolume", "global_sparsity", "max_sum_scores", "coverage"]
 NOTHING = Reevaluation(
-    resamples=1, before=dict.fromkeys(METRICS, 0.0), after=dict.fromkeys(METRICS, 0.0), moved=0.0, failed=0
+    resamples=1, before=dict.fromkeys(MEASURED, 0.0), after=dict.fromkeys(MEASURED, 0.0), moved=0.0, failed=0
 )
 
 
@@ -144,11 +144,12 @@ def test_all_kinds_of_tasks(num_features, num_objectives, tmp_path):
 @pytest.mark.usefixtures("text_only")
 def test_a_task_from_a_file_is_named_again(tmp_path):
     run = made_run(path=tmp_path)
-    there = run.config["task"] | {"options": {"name": "own", "fingerprint": "0" * 16}}
-    text = write_report(replace(run, config=run.config | {"task": there})).read_text()
+    there = replace(run.config.task, options={"name": "own", "fingerprint": "0" * 16})
+    text = write_report(replace(run, config=replace(run.config, task=there))).read_text()
     assert f"`run = moqd.load_run('{tmp_path}', task=task)`" in text
     assert f"`moqd export {tmp_path} --csv --task FILE.py:NAME`" in text
-    text = write_report(replace(run, config=run.config | {"task": there | {"bounds": [[0, 1]] * 2}})).read_text()
+    there = replace(there, description={**there.description, "bounds": [[0, 1]] * 2})
+    text = write_report(replace(run, config=replace(run.config, task=there))).read_text()
     assert f"`run = moqd.load_run('{tmp_path}')`" in text
     assert f"`moqd export {tmp_path} --csv`" in text
 

@@ -26,7 +26,7 @@ from moqd.report.study import csv_text
 from moqd.report.tables import seeds_needed
 from moqd.study.analysis import METRICS, Table
 from moqd.study.plan import Variant, make_study
-from tests.report.made import made_results
+from tests.report.made import made_results, made_with, with_cells
 
 TASKS = {"hopper-2": (1, 2), "own task": (2, 3)}
 ALGORITHMS = ("mome-p2c", "mome-pgx", "own way", "mome-p2c-one-hot")
@@ -359,7 +359,7 @@ def test_no_name_is_more_than_text(tmp_path):
         {HOSTILE: (1, 2)}, (HOSTILE + "1", HOSTILE + "2"), (0, 1, 2), name=HOSTILE, timed=(HOSTILE + "1",)
     )
     machine = {"processor": HOSTILE, "cores": 2}
-    odd = results.results[0]._replace(config={**results.results[0].config, "machine": machine})
+    odd = results.results[0]._replace(config=made_with(results.results[0].config, machine=machine))
     missing = moqd.study.summaries.Unfinished(HOSTILE, HOSTILE + "1", 4, "failed", f"{HOSTILE}\n\n# {HOSTILE}")
     results = replace(results, results=(odd, *results.results[1:]), unfinished=(missing,))
     write_study_report(results, tmp_path)
@@ -476,7 +476,7 @@ def test_too_few_seeds_are_told(tmp_path):
 def test_cells_of_a_grid_are_told(tmp_path):
     results = made_results({"hopper-2": (1, 2)}, ("mome-p2c", "mome", "pga-me"), (0, 1))
     runs = [
-        replace(run, settings={**run.settings, "algorithm": {**run.settings["algorithm"], "num_cells": [10, 2000]}})
+        replace(run, config=replace(run.config, algorithm=with_cells(run.config.algorithm, [10, 2000])))
         for run in results.study.runs
     ]
     mixed = [grid if grid.algorithm == "mome" else run for run, grid in zip(results.study.runs, runs, strict=True)]
@@ -489,7 +489,8 @@ def test_cells_of_a_grid_are_told(tmp_path):
 def test_differences_between_runs_are_told(tmp_path):
     results = made_results({"hopper-2": (1, 2)}, ("mome-p2c", "mome"), (0, 1))
     first, *others = results.results
-    config = {**first.config, "versions": {"python": "3.13.1", "jax": "0.9.0"}, "devices": ["NVIDIA H100"]}
+    versions = {"python": "3.13.1", "jax": "0.9.0"}
+    config = made_with(first.config, versions=versions, devices=("NVIDIA H100",))
     metrics = {**first.metrics, "max_sum_scores": np.full(4, np.nan), "failed_evaluations": np.full(4, 1234.0)}
     odd = first._replace(config=config, reference_point=first.reference_point + 1, metrics=metrics)
     write_study_report(replace(results, results=(odd, *others)), tmp_path)

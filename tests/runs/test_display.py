@@ -1,5 +1,6 @@
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from unittest.mock import Mock
@@ -10,9 +11,10 @@ from rich.console import Console
 
 from moqd.runs.compilation import COMPILE, HIT
 from moqd.runs.display import Display
+from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
 from moqd.runs.folder import Run
 
-CONFIG = {"iterations": 60, "batch": 64, "algorithm": {"name": "mome-p2c"}, "task": {"name": "hop[bold]per"}}
+CONFIG = RunConfig(TaskConfig("hop[bold]per", None), AlgorithmConfig("mome-p2c", {}), 0, 60, batch=64)
 CURSOR_HIDDEN, CURSOR_SHOWN = "\x1b[?25l", "\x1b[?25h"
 
 
@@ -114,7 +116,7 @@ def test_what_was_compiled_is_said_and_does_not_count_as_work():
 
 def test_a_resumed_run_is_as_fast_as_it_is_now():
     with Display(console(terminal=False)) as display:
-        display.on_start(CONFIG | {"iterations": 600})
+        display.on_start(replace(CONFIG, iterations=600))
         display.on_progress(500)
         display.on_log(row_at(510, 9000.0, env_steps=5e6))
         assert "ev/s" not in printed(display)[-1]
@@ -124,7 +126,7 @@ def test_a_resumed_run_is_as_fast_as_it_is_now():
 
 def test_only_the_last_minute_counts():
     with Display(console(terminal=False)) as display:
-        display.on_start(CONFIG | {"iterations": 2000})
+        display.on_start(replace(CONFIG, iterations=2000))
         display.on_log(row_at(0, 0.0))
         display.on_log(row_at(10, 100.0))
         assert "6.4 ev/s" in printed(display)[-1]
@@ -224,7 +226,7 @@ def test_another_thread_can_give_the_terminal_back():
 def test_no_iterations_at_all():
     for terminal in (True, False):
         with Display(console(terminal=terminal)) as display:
-            display.on_start(CONFIG | {"iterations": 0})
+            display.on_start(replace(CONFIG, iterations=0))
             display.on_log(row_at(0, 1.0))
             assert "iteration 0/0" in picture(display)
         assert terminal or "iteration 0/0" in printed(display)[-1]

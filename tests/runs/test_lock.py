@@ -14,12 +14,12 @@ import pytest
 import moqd
 from moqd.io.errors import BusyError, StorageError
 from moqd.runs import lock as locks
-from moqd.runs.lock import FOLDER, STALE, RunLock, is_held, process_start, this_process
+from moqd.runs.lock import LOCK, STALE, RunLock, is_held, process_start, this_process
 
 
 def place(run, number=1, **changes):
     """A lock as another process would have left it."""
-    folder = run / FOLDER
+    folder = run / LOCK
     folder.mkdir(exist_ok=True)
     path = folder / f"{number}.json"
     path.write_text(json.dumps({"format": 1, "released": False, "since": 0.0, **this_process(), **changes}))
@@ -27,7 +27,7 @@ def place(run, number=1, **changes):
 
 
 def held(run):
-    return sorted(path.name for path in (run / FOLDER).iterdir())
+    return sorted(path.name for path in (run / LOCK).iterdir())
 
 
 def test_a_lock_is_held_and_released(tmp_path):
@@ -93,12 +93,12 @@ def test_who_was_taken_over_stops_before_it_writes(tmp_path):
         with pytest.raises(BusyError, match="was taken over by another process while this one was suspended"):
             lock.check()
     assert "2.json" in held(tmp_path)
-    assert not json.loads((tmp_path / FOLDER / "2.json").read_text())["released"]
+    assert not json.loads((tmp_path / LOCK / "2.json").read_text())["released"]
 
 
 def test_a_lock_that_cannot_be_looked_at_is_not_taken_over(tmp_path):
     with RunLock(tmp_path) as lock:
-        shutil.rmtree(tmp_path / FOLDER)
+        shutil.rmtree(tmp_path / LOCK)
         with pytest.raises(StorageError, match=r"\.lock' cannot be read"):
             lock.check()
 
@@ -113,7 +113,7 @@ def test_a_process_knows_which_of_its_own_locks_it_holds(tmp_path, monkeypatch):
         patch.setattr(locks, "write_json", full)
         with RunLock(tmp_path):
             assert is_held(tmp_path)
-    assert not json.loads((tmp_path / FOLDER / "1.json").read_text())["released"]
+    assert not json.loads((tmp_path / LOCK / "1.json").read_text())["released"]
     assert not is_held(tmp_path)
     with RunLock(tmp_path), pytest.raises(BusyError, match="is being written by process"):
         RunLock(tmp_path).__enter__()
@@ -151,7 +151,7 @@ def test_a_lock_from_the_future_is_of_a_wrong_clock(tmp_path):
 @pytest.mark.parametrize("change", [{"pid": "abc"}, {"pid": None}, {"machine": 3}, {"released": "no"}])
 def test_strange_locks_are_no_accident(change, tmp_path):
     place(tmp_path, **change)
-    (tmp_path / FOLDER / "²3.json").write_text("")
+    (tmp_path / LOCK / "²3.json").write_text("")
     lock = RunLock(tmp_path)
     if change != {"released": "no"}:
         with pytest.raises(moqd.InputError, match="is being written by process"):
@@ -162,11 +162,11 @@ def test_links_in_the_lock_are_not_followed(tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("precious")
     place(tmp_path, host="elsewhere", machine="elsewhere 1")
-    (tmp_path / FOLDER / f".{os.getpid()}.now").symlink_to(precious)
-    (tmp_path / FOLDER / f".{os.getpid()}.{threading.get_ident()}.new").symlink_to(precious)
+    (tmp_path / LOCK / f".{os.getpid()}.now").symlink_to(precious)
+    (tmp_path / LOCK / f".{os.getpid()}.{threading.get_ident()}.new").symlink_to(precious)
     with pytest.raises(moqd.InputError, match="gave a sign of life"):
         RunLock(tmp_path).__enter__()
-    os.utime(tmp_path / FOLDER / "1.json", (1, 1))
+    os.utime(tmp_path / LOCK / "1.json", (1, 1))
     with RunLock(tmp_path):
         assert precious.read_text() == "precious"
 
@@ -174,7 +174,7 @@ def test_links_in_the_lock_are_not_followed(tmp_path):
 def test_the_heart_beats(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "HEARTBEAT", 0.05)
     with RunLock(tmp_path):
-        path = tmp_path / FOLDER / "1.json"
+        path = tmp_path / LOCK / "1.json"
         os.utime(path, (1, 1))
         for _ in range(200):
             if path.stat().st_mtime > 1:

@@ -75,7 +75,7 @@ def test_a_finished_run_is_extended(tmp_path):
     extended = moqd.resume(tmp_path / "short", iterations=30)
     assert same(long.archive, extended.archive)
     assert extended.metrics["iteration"].tolist() == [0, 10, 12, 20, 30]
-    assert moqd.load_run(tmp_path / "short").config["iterations"] == 30
+    assert moqd.load_run(tmp_path / "short").config.iterations == 30
     with pytest.raises(moqd.InputError, match=r"iterations is 20, but the run in .* is at iteration 30 already"):
         moqd.resume(tmp_path / "short", iterations=20)
 
@@ -104,7 +104,7 @@ def test_rows_beyond_the_checkpoint_are_dropped(tmp_path):
 def test_other_surroundings_are_told(tmp_path, monkeypatch):
     task = moqd.make_task("arm-2")
     moqd.run(small(task), task, iterations=2, out=tmp_path / "run")
-    monkeypatch.setattr("moqd.runs.session.processor", lambda: "another one")
+    monkeypatch.setattr("moqd.runs.config.processor", lambda: "another one")
     with pytest.warns(UserWarning, match="goes on with other machine than before, so its bits may differ"):
         moqd.resume(tmp_path / "run", iterations=3)
 
@@ -114,7 +114,7 @@ def test_callbacks_are_told_of_everything(tmp_path):
 
     class Recorder(moqd.Callback):
         def on_start(self, config):
-            told.append(("start", config["iterations"]))
+            told.append(("start", config.iterations))
 
         def on_progress(self, iteration):
             told.append(("progress", iteration))
@@ -263,7 +263,7 @@ def test_the_same_run_from_its_config(tmp_path, monkeypatch):
     # Flags go before it.
     other = ["--algorithm", "nsga2", "--population", "8", "--out", "third"]
     assert main(["train", "--config", "first/config.json", *other]) == 0
-    assert moqd.load_run("third").config["algorithm"]["population"] == 8
+    assert moqd.load_run("third").config.algorithm.options["population"] == 8
     assert main(["resume", "third", "--iterations", "5"]) == 0
     assert moqd.load_run("third").metrics["iteration"][-1] == 5
 

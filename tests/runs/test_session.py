@@ -41,7 +41,7 @@ class Recorder(moqd.Callback):
         self.events = []
 
     def on_start(self, config):
-        self.events.append(("start", config["iterations"]))
+        self.events.append(("start", config.iterations))
 
     def on_log(self, row):
         self.events.append(("log", row["iteration"]))
@@ -62,7 +62,7 @@ def test_cells_of_a_grid(tmp_path):
     again = moqd.load_run(tmp_path / "run", task=task)
     assert np.array_equal(again.archive.centroid, run.archive.centroid)
     # JSON has lists only, but it is the same algorithm.
-    assert again.config["algorithm"]["num_cells"] == [4, 5]
+    assert again.config.algorithm.options["num_cells"] == [4, 5]
     more = moqd.resume(tmp_path / "run", task=task, iterations=6)
     assert more.metrics["iteration"][-1] == 6
     assert moqd.resume(
@@ -110,20 +110,20 @@ def test_the_reference_point_comes_from_the_first_batch():
     run = moqd.run(small(task), task, iterations=2)
     assert run.metrics["below_reference"][0] == 0
     again = moqd.run(small(task), task, iterations=5)
-    assert run.config["reference_point"] == again.config["reference_point"]
+    assert run.config.reference_point == again.config.reference_point
     # In the user's units: both are minimised, so the reference is above everything seen.
-    assert (np.array(run.config["reference_point"]) > 0).all()
+    assert (np.array(run.config.reference_point) > 0).all()
     assert (run.reference_point < 0).all()
     given = moqd.run(small(task), bowl(reference_point=[3.0, 3.0]), iterations=1)
-    assert given.config["reference_point"] == [3.0, 3.0]
+    assert given.config.reference_point == (3.0, 3.0)
 
 
 def test_a_run_is_written_and_loaded(tmp_path):
     task = moqd.make_task("arm-2", num_joints=5, reference_point=[2.0, 0.4])
     run = moqd.run(small(task), task, iterations=12, seed=7, out=tmp_path / "deep" / "run")
     loaded = moqd.load_run(tmp_path / "deep" / "run")
-    assert loaded.config == json.loads(json.dumps(dict(run.config)))
-    assert loaded.config["algorithm"] == {
+    assert loaded.config == run.config
+    assert loaded.config.algorithm.to_json() == {
         "name": "mome",
         "ga_batch": 16,
         "num_cells": 10,
@@ -134,7 +134,7 @@ def test_a_run_is_written_and_loaded(tmp_path):
         "crowding": True,
         "guided": True,
     }
-    assert loaded.config["seed"] == 7
+    assert loaded.config.seed == 7
     assert loaded.task.reference_point == (2.0, 0.4)
     for a, b in zip(jax.tree.leaves(run.archive), jax.tree.leaves(loaded.archive), strict=True):
         assert np.array_equal(a, b)

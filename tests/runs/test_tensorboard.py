@@ -7,6 +7,7 @@ from tensorboard.backend.event_processing import event_accumulator, plugin_event
 from tensorboard.util import tensor_util
 
 from moqd.io.errors import InputError, StorageError
+from moqd.runs.config import RunConfig
 from moqd.runs.folder import Run
 from moqd.runs.tensorboard import TensorBoard
 
@@ -30,7 +31,7 @@ def served_scalars(folder: Path, tag: str) -> list[tuple[int, float]]:
 def test_every_column_is_a_scalar_over_the_iterations(tmp_path):
     board = TensorBoard(tmp_path / "new" / "folder")
     assert list(tmp_path.iterdir()) == []  # nothing is written before there is something to write
-    board.on_start({})
+    board.on_start(Mock(spec=RunConfig))
     for iteration, score in ((0, 1.5), (10, 2.5)):
         board.on_log(row_at(iteration, score))
         board.on_progress(iteration + 5)

@@ -18,13 +18,13 @@ import pytest
 
 from moqd.io.errors import InputError
 from moqd.report import write_study_report
-from moqd.runs.folder import load_run, write_archive
+from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
+from moqd.runs.folder import TIMING, load_run, write_archive
 from moqd.runs.lock import RunLock, process_start
-from moqd.runs.session import TIMING, resume
-from moqd.study.execute import STUDY, Manner, Watcher, conduct, stored_study, write_study
+from moqd.runs.start import resume
+from moqd.study.execute import STUDY, ExecutionOptions, StudyCallback, execute, stored_study, write_study
 from moqd.study.job import Ending, Job, main, note_failure, outcome_of, write_outcome
 from moqd.study.plan import PlannedRun, Variant, make_study
-from moqd.study.records import record_of
 from moqd.study.status import (
     Standing,
     counts_of,
@@ -35,10 +35,11 @@ from moqd.study.status import (
     standing_of,
     standings_of,
 )
+from moqd.study.summaries import record_of
 from moqd.study.workers import LocalWorkers, RayWorkers, _on_a_node, carry_out, places
 
 ROOT = Path(__file__).parent.parent.parent
-OFTEN = Manner(cores=1, checkpoint_minutes=0.0, timing=False)
+OFTEN = ExecutionOptions(cores=1, checkpoint_minutes=0.0, timing=False)
 """One core each, and a checkpoint after every chunk."""
 
 
@@ -86,7 +87,7 @@ def parent_of(process):
     return int(re.search(r"PPid:\t(\d+)", Path(f"/proc/{process}/status").read_text())[1])
 
 
-class Seen(Watcher):
+class Seen(StudyCallback):
     def __init__(self):
         self.started, self.endings = [], {}
 
@@ -121,7 +122,7 @@ def whole(tmp_path_factory, pytestconfig):
     seeds = range(3 if pytestconfig.option.markexpr == "not slow" else 6)
     root, study, seen = tmp_path_factory.mktemp("studies"), study_of(seeds), Seen()
     write_study(root, study)
-    assert conduct(study, root, LocalWorkers(2), OFTEN, seen)
+    assert execute(study, root, LocalWorkers(2), OFTEN, seen)
     assert set(seen.endings.values()) == {Ending.DONE}
     return root, study
 
@@ -134,7 +135,7 @@ def test_all_runs_are_done_and_are_not_done_again(whole):
     assert counts == {"done": number, "running": 0, "stopped": 0, "failed": 0, "waiting": 0}
     before, seen = archives_of(root, study), Seen()
     assert len(set(before.values())) == number, "other seeds and algorithms, other archives"
-    assert conduct(study_of(range(2), name="another"), root, LocalWorkers(2), OFTEN, seen)
+    assert execute(study_of(range(2), name="another"), root, LocalWorkers(2), OFTEN, seen)
     assert seen.started == [], "a study takes the runs of others"
     assert archives_of(root, study) == before
 
@@ -151,8 +152,8 @@ def test_results_are_read_without_genotypes(whole):
         assert result.archive.feature.size == result.archive.preference.size == 0
         assert result.archive.fitness.shape == (8, 4, 2)
         assert result.metrics["iteration"][-1] == 600
-        assert result.config["machine"]["cores"] == 1
-        assert result.config["devices"] == ["cpu"]
+        assert result.config.surroundings.machine["cores"] == 1
+        assert result.config.surroundings.devices == ("cpu",)
 
 
 def test_a_cluster_that_loses_a_node_gives_the_same_bits(whole, tmp_path):
@@ -195,7 +196,7 @@ def on_a_cluster(root, seeds):
     try:
         workers = RayWorkers(cluster.address, cores=1, gpus=0, marker=folder / STUDY)
         with meanwhile(kill):
-            assert conduct(study, root, workers, OFTEN, Watcher())
+            assert execute(study, root, workers, OFTEN, StudyCallback())
     finally:
         ray.shutdown()
         cluster.shutdown()
@@ -220,7 +221,7 @@ def test_a_run_that_fails_does_not_take_the_study_down(whole, tmp_path):
 
     seen = Seen()
     with meanwhile(shoot):
-        assert conduct(study, tmp_path, LocalWorkers(2), OFTEN, seen)
+        assert execute(study, tmp_path, LocalWorkers(2), OFTEN, seen)
     assert seen.endings == {run.key: Ending.FAILED if run == odd else Ending.DONE for run in study.runs}
     assert re.search("SIGKILL.*attempt 1 of 3", log_of(tmp_path, shot))
     assert re.search("goes on from iteration [1-9]", log_of(tmp_path, shot))
@@ -231,7 +232,7 @@ def test_a_run_that_fails_does_not_take_the_study_down(whole, tmp_path):
     assert (unfinished.state, unfinished.reason) == ("failed", standing.reason)
     in_the_way.rmdir()
     again = Seen()
-    assert conduct(study, tmp_path, LocalWorkers(1), OFTEN, again)
+    assert execute(study, tmp_path, LocalWorkers(1), OFTEN, again)
     assert again.endings == {odd.key: Ending.DONE}, "what failed is tried again, and nothing else"
     expected = archives_of(local, whole[1])
     assert archives_of(tmp_path, study).items() <= expected.items()
@@ -239,7 +240,7 @@ def test_a_run_that_fails_does_not_take_the_study_down(whole, tmp_path):
 
 def test_a_process_that_always_dies_is_given_up(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    job = Job(str(tmp_path / "runs" / "run"), study_of([0]).runs[0].settings, cores=1)
+    job = Job(str(tmp_path / "runs" / "run"), study_of([0]).runs[0].config, cores=1)
     assert carry_out(job, lambda: False, {"PYTHONPATH": str(tmp_path)}) is Ending.FAILED
     outcome = outcome_of(Path(job.folder))
     assert outcome["state"] == "failed"
@@ -321,7 +322,8 @@ def test_a_study_that_is_killed_or_stopped_is_continued(tmp_path):
 
 
 def planned(task, algorithm, seed=0, iterations=100):
-    return PlannedRun(task, algorithm, seed, {"algorithm": {"name": algorithm}, "iterations": iterations})
+    config = RunConfig(TaskConfig(task, {"name": task}), AlgorithmConfig(algorithm, {}), seed, iterations)
+    return PlannedRun(algorithm, config)
 
 
 def test_the_time_left_is_taken_from_what_is_most_alike():
@@ -414,7 +416,7 @@ def test_what_is_done_is_looked_at(whole, tmp_path, harm):
     assert (unfinished.task, unfinished.algorithm, unfinished.seed) == ("arm-2", "mome", 0)
     assert standing_of(tmp_path, run).state in ("stopped", "failed"), "so it is made again"
     if harm in ("gone", "flipped"):  # from the last checkpoint
-        assert conduct(study, tmp_path, LocalWorkers(1), OFTEN, Watcher())
+        assert execute(study, tmp_path, LocalWorkers(1), OFTEN, StudyCallback())
         assert archives_of(tmp_path, study) == archives_of(local, study)
 
 
@@ -444,7 +446,7 @@ def test_a_study_goes_on_from_its_records_alone(whole, tmp_path):
     assert results_of(elsewhere, study).timings == results.timings
     assert len(results.timings) == 1
     seen = Seen()
-    assert conduct(more, elsewhere, LocalWorkers(2), OFTEN, seen)
+    assert execute(more, elsewhere, LocalWorkers(2), OFTEN, seen)
     assert sorted(seen.started) == sorted(run.key for run in more.runs if run.seed == 6)
     assert len(results_of(elsewhere, more).results) == 6
 
@@ -492,7 +494,7 @@ def test_what_cannot_be_read_is_a_failure(tmp_path):
 def test_a_job_is_not_logged_through_a_link(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("mine")
-    job = Job(str(tmp_path / "run"), study_of([0]).runs[0].settings, cores=1)
+    job = Job(str(tmp_path / "run"), study_of([0]).runs[0].config, cores=1)
     Path(job.folder).mkdir()
     (Path(job.folder) / "log.txt").symlink_to(elsewhere)
     workers = LocalWorkers(1)
@@ -502,15 +504,15 @@ def test_a_job_is_not_logged_through_a_link(tmp_path):
 
 
 def test_failing_to_time_a_run_does_not_undo_it(tmp_path):
-    settings = study_of([0]).runs[0].settings
+    config = study_of([0]).runs[0].config
     for timing, state in ((True, "done"), (False, "done")):
         write_outcome(tmp_path, "done", "")
-        note_failure(Job(str(tmp_path), settings, cores=1, timing=timing), "why")
+        note_failure(Job(str(tmp_path), config, cores=1, timing=timing), "why")
         assert outcome_of(tmp_path)["state"] == state
     write_outcome(tmp_path, "failed", "before")
-    note_failure(Job(str(tmp_path), settings, cores=1, timing=True), "why")
+    note_failure(Job(str(tmp_path), config, cores=1, timing=True), "why")
     assert outcome_of(tmp_path)["reason"] == "before"
-    note_failure(Job(str(tmp_path), settings, cores=1), "why")
+    note_failure(Job(str(tmp_path), config, cores=1), "why")
     assert outcome_of(tmp_path)["reason"] == "why"
 
 
@@ -547,7 +549,7 @@ def test_a_folder_that_is_not_shared_is_said(tmp_path):
 
 
 def test_an_error_of_the_display_does_not_leave_workers_behind(tmp_path):
-    class Broken(Watcher):
+    class Broken(StudyCallback):
         def on_look(self):
             raise OSError("stale file handle")
 
@@ -568,7 +570,7 @@ def test_an_error_of_the_display_does_not_leave_workers_behind(tmp_path):
 
     told = Told()
     with pytest.raises(OSError, match="stale"):
-        conduct(study_of([0]), tmp_path, told, OFTEN, Broken())
+        execute(study_of([0]), tmp_path, told, OFTEN, Broken())
     assert told.stopped
 
 
@@ -577,7 +579,7 @@ def test_a_run_that_another_process_is_at_is_left_to_it(tmp_path, monkeypatch):
     folder = folder_of(tmp_path, run)
     folder.mkdir(parents=True)
     orders = tmp_path / "orders"
-    orders.write_text(Job(str(folder), run.settings, cores=2).to_json() + "\n")
+    orders.write_text(Job(str(folder), run.config, cores=2).to_json() + "\n")
     monkeypatch.setattr("moqd.study.job._obey", lambda *_: None)
     with RunLock(folder), orders.open() as lines:
         assert main(lines) is Ending.BUSY
@@ -590,7 +592,7 @@ def test_what_another_study_makes_is_waited_for_and_not_made_again(whole, tmp_pa
     folder_of(tmp_path, run).mkdir(parents=True)
     finished(local, other, tmp_path)
 
-    class Busy(Watcher):
+    class Busy(StudyCallback):
         told, endings = 0, ()
 
         def on_busy(self, planned):
@@ -621,7 +623,7 @@ def test_what_another_study_makes_is_waited_for_and_not_made_again(whole, tmp_pa
 
     workers, watcher = Find(), Busy()
     with RunLock(folder_of(tmp_path, run)) as lock:
-        assert conduct(study, tmp_path, workers, OFTEN, watcher)
+        assert execute(study, tmp_path, workers, OFTEN, watcher)
     assert (workers.submitted, watcher.told, watcher.endings) == (1, 1, ((run, Ending.DONE),))
 
 

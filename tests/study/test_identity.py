@@ -8,9 +8,10 @@ import pytest
 import moqd
 from moqd.algorithms import ALGORITHMS
 from moqd.io.options import recorded, restored
+from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
 from moqd.study.file import read_study
 from moqd.study.plan import PlannedRun
-from moqd.study.records import check_record, record_of
+from moqd.study.summaries import check_record, record_of
 
 RESULTS = Path(__file__).parent.parent.parent / "results"
 
@@ -37,13 +38,18 @@ Later = make_dataclass(
 
 
 def key_of(config):
-    settings = {"algorithm": {"name": "mine", **recorded(config)}, "seed": 0}
-    return PlannedRun("task", "mine", 0, settings).key
+    return PlannedRun("label", config_of(config)).key
+
+
+def config_of(config):
+    return RunConfig(TaskConfig("task", {"name": "task"}), AlgorithmConfig.of("mine", config), seed=0, iterations=3)
 
 
 def test_an_option_that_is_added_later_changes_no_identity_at_the_value_of_before():
     assert key_of(Later(depth=1)) == key_of(Config())
     assert key_of(Later(depth=5)) != key_of(Config())
+    assert config_of(Later(depth=1)).identity == config_of(Config()).identity
+    assert config_of(Later(depth=5)).identity != config_of(Config()).identity
     assert recorded(Later(depth=1)) == {"batch": 8, "sizes": (2, 3)}
 
 

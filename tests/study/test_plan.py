@@ -38,12 +38,12 @@ def test_the_papers_studies():
 def test_the_papers_runs_have_the_papers_budget(task):
     """1,024,000 evaluations each, 1000 steps: 4000 iterations of 256, or 640 of 1600 for the large populations."""
     for run in named_study("paper", tasks=[task], seeds=[3]).runs:
-        settings = run.settings
-        assert settings["seed"] == 3
-        assert settings["task"]["episode_length"] == 1000
+        config = run.config
+        assert config.seed == 3
+        assert config.task.options["episode_length"] == 1000
         large = run.algorithm in ("nsga2", "spea2")
-        assert settings["iterations"] == (640 if large else 4000)
-        assert settings["log_every"] == (2 if large else 10)
+        assert config.iterations == (640 if large else 4000)
+        assert config.log_every == (2 if large else 10)
 
 
 def test_small_studies_are_the_same_with_the_small_preset():
@@ -53,7 +53,7 @@ def test_small_studies_are_the_same_with_the_small_preset():
     small = named_study("small-main", tasks=["hopper-2", "ant-2"], seeds=range(3))
     assert small.algorithms == MAIN
     assert len(small.runs) == 2 * 8 * 3
-    assert {run.settings["task"]["episode_length"] for run in small.runs} == {250}
+    assert {run.config.task.options["episode_length"] for run in small.runs} == {250}
     assert not keys_of(small) & keys_of(named_study("paper-main", tasks=["hopper-2", "ant-2"], seeds=range(3)))
 
 
@@ -81,10 +81,10 @@ def test_every_setting_changes_the_key_and_nothing_else_does():
 def test_all_algorithms_log_after_as_many_evaluations():
     """Every 5 iterations of 64; populations of 400 every 320/400 of a generation, which is 1."""
     runs = named_study("small-main", tasks=["hopper-2"], seeds=[0], log_every=5).runs
-    assert {run.algorithm: run.settings["log_every"] for run in runs} == {
+    assert {run.algorithm: run.config.log_every for run in runs} == {
         name: 1 if name in ("nsga2", "spea2") else 5 for name in MAIN
     }
-    assert tiny(log_every=7).runs[0].settings["log_every"] == 7
+    assert tiny(log_every=7).runs[0].config.log_every == 7
 
 
 def test_a_part_of_a_study_shares_its_runs():
@@ -101,11 +101,11 @@ def test_own_algorithms_are_one_group():
 @pytest.mark.parametrize(
     ("others", "message"),
     [
-        ({"tasks": {}}, "study 'tiny' has no tasks; give at least one"),
-        ({"algorithms": {}}, "has no algorithms"),
-        ({"seeds": []}, "has no seeds"),
-        ({"seeds": [-1]}, "seed -1 is none; give whole numbers from 0 to 4294967295"),
-        ({"seeds": [2**32]}, "seed 4294967296 is none"),
+        ({"tasks": {}}, "there are no tasks; give at least one"),
+        ({"algorithms": {}}, "there are no algorithms"),
+        ({"seeds": []}, "there are no seeds"),
+        ({"seeds": [-1]}, "seed is -1; give a whole number of at least 0 and at most 4294967295"),
+        ({"seeds": [2**32]}, "seed is 4294967296; give"),
         ({"seeds": [0, 0]}, "seed 0 is given twice"),
         ({"tasks": {"arm": {}}}, "unknown task 'arm'; did you mean 'arm-2'"),
         ({"tasks": {"arm-2": {"joints": 2}}}, "unknown option 'joints' of task 'arm-2'; did you mean 'num_joints'"),
@@ -116,7 +116,7 @@ def test_own_algorithms_are_one_group():
         ),
         (
             {"algorithms": {"a": Variant("mome", {}), "b": Variant("mome", {})}},
-            "'b' on 'arm-2' with seed 0 is the same",
+            "'b' on 'arm-2' is the same run as 'a'",
         ),
         ({"reference": "other"}, "unknown reference 'other'"),
         ({"evaluations": 10}, "iterations and evaluations are both given"),
@@ -131,7 +131,7 @@ def test_mistakes_are_said(others, message):
 
 
 def test_other_seeds_are_not_too_many_either():
-    with pytest.raises(InputError, match="study 'tiny' has 10001 runs; give fewer seeds, for at most 10000 runs"):
+    with pytest.raises(InputError, match="these are 10001 runs; give fewer seeds, for at most 10000 runs"):
         with_seeds(tiny(), range(10_001))
 
 

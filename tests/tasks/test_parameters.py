@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import moqd
 from moqd import Categorical, FunctionTask, InputError, Integer, Real
 from moqd.cli.main import main
-from moqd.runs.folder import described
+from moqd.runs.config import TaskConfig
 from moqd.tasks.parameters import space_of
 
 BOUNDS = {"length": (2.0, 4.0), "teeth": Integer(-1, 3), "material": Categorical("steel", "oak", "glass")}
@@ -158,8 +158,8 @@ def test_a_real_without_logarithm_is_a_pair():
         for bounds in ({"a": Real(0, 1), "b": Real(-2, 5.5)}, {"a": (0, 1), "b": (-2, 5.5)})
     )
     assert task.bounds == pair.bounds == {"a": (0.0, 1.0), "b": (-2.0, 5.5)}
-    assert json.dumps(described(task)) == json.dumps(described(pair))
-    assert described(task)["bounds"] == [[0.0, 1.0], [-2.0, 5.5]]
+    assert TaskConfig.of(task) == TaskConfig.of(pair)
+    assert TaskConfig.of(task).description["bounds"] == [[0.0, 1.0], [-2.0, 5.5]]
 
 
 def test_a_run_on_a_logarithmic_scale_is_read_without_its_task(tmp_path, capsys):

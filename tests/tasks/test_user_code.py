@@ -145,7 +145,7 @@ def test_a_study_of_a_task_from_a_file(here, capsys):
 def test_a_study_goes_on_with_a_file_that_has_changed_if_it_may(here, monkeypatch):
     """Its processes are told so too."""
     given = []
-    monkeypatch.setattr("moqd.cli.study.conduct", lambda *arguments: given.append(arguments))
+    monkeypatch.setattr("moqd.cli.study.execute", lambda *arguments: given.append(arguments))
     monkeypatch.setattr("moqd.study.job._obey", lambda *_: None)
     monkeypatch.setattr("moqd.study.job.run", lambda *_, **__: None)
     (here / "gears.toml").write_text(STUDY)

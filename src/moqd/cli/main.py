@@ -38,12 +38,14 @@ from moqd.io.errors import (
 )
 from moqd.io.options import checked_seed, overridden, restored
 from moqd.runs.compilation import use_cache
+from moqd.runs.config import RunConfig
 from moqd.runs.control import Control, signals
 from moqd.runs.display import METRICS, Display
-from moqd.runs.folder import CONFIG, Run, load_run, read_config
+from moqd.runs.folder import CONFIG, INITIAL, Run, load_run, read_config
 from moqd.runs.journal import lost_evaluations
 from moqd.runs.presets import preset_for
-from moqd.runs.session import SEEDS, Callback, resume, run
+from moqd.runs.session import Callback
+from moqd.runs.start import resume, run
 from moqd.runs.tensorboard import TensorBoard
 from moqd.tasks import TASKS, Task, make_task
 from moqd.tasks.task import validated
@@ -326,16 +328,16 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
     if _value_of("--preset", arguments) is not None:
         raise InputError("--config and --preset both say all settings; give one of the two and not the other.")
     config = read_config(path.parent)
-    of_task, of_algorithm = dict(config["task"].get("options") or {}), dict(config["algorithm"])
+    of_task, of_algorithm = dict(config.task.options or {}), dict(config.algorithm.options)
     name = of_task.pop("name", None)
     if name not in TASKS:
         raise InputError(
-            f"{str(path)!r} is of the task {config['task'].get('name')!r}, which is not one of moqd's; repeat it in "
+            f"{str(path)!r} is of the task {config.task.name!r}, which is not one of moqd's; repeat it in "
             "Python, with moqd.run."
         )
     if _task_of(arguments) not in (None, name):
         raise InputError(f"--config is of the task {name!r}; leave the TASK out, or name that one.")
-    recorded = of_algorithm.pop("name", None)
+    recorded = config.algorithm.name
     algorithm = _algorithm_in(arguments) or recorded
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS, of=str(path))
@@ -345,10 +347,10 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
     general = TrainOptions(
         task=name,
         algorithm=algorithm,
-        seed=config["seed"],
-        log_every=config["log_every"],
-        checkpoint_minutes=float(config["checkpoint_minutes"]),
-        snapshot_every=config["snapshot_every"],
+        seed=config.seed,
+        log_every=config.log_every,
+        checkpoint_minutes=config.checkpoint_minutes,
+        snapshot_every=config.snapshot_every,
         reference_point=None if reference_point is None else tuple(reference_point),
         devices=_devices_of(config),
     )
@@ -360,16 +362,16 @@ def _defaults_again(path: Path, arguments: Sequence[str]) -> Plan:
         restored(entry[1].config, of_algorithm, f"algorithm {algorithm!r}")
         if algorithm == recorded
         else entry[1].config_for(entry[0].build(overridden(entry[0].config, of_task, f"task {name!r}"))),
-        {"iterations": config["iterations"]},
-        path.parent / SEEDS if config["seeded"] else None,
+        {"iterations": config.iterations},
+        path.parent / INITIAL if config.initial_solutions else None,
         resamples,
     )
 
 
-def _devices_of(config: Mapping[str, Any]) -> int | None:
+def _devices_of(config: RunConfig) -> int | None:
     """As many CPU devices as a run had; None for others, of which there are as many as there are."""
-    devices = config.get("devices")
-    return len(devices) if isinstance(devices, list) and devices and set(devices) == {"cpu"} else None
+    devices = config.surroundings.devices
+    return len(devices) if devices and set(devices) == {"cpu"} else None
 
 
 def _algorithm_in(arguments: Sequence[str]) -> str | None:

@@ -18,11 +18,11 @@ from moqd.core.devices import num_cores
 from moqd.io.errors import AGAIN, InputError, StorageError, unknown_name
 from moqd.runs.control import Control, signals
 from moqd.study.display import StudyDisplay, overview, show_status
-from moqd.study.execute import STUDY, Manner, conduct, stored_study, write_study
+from moqd.study.execute import STUDY, ExecutionOptions, execute, stored_study, write_study
 from moqd.study.file import read_study
 from moqd.study.plan import MOST_RUNS, STUDIES, Study, named_study, with_seeds
-from moqd.study.records import RECORDS
 from moqd.study.status import RUNS, counts_of, keep_records, results_of, standings_of
+from moqd.study.summaries import RECORDS
 from moqd.study.workers import LocalWorkers, RayWorkers, Workers, gpus_here
 from moqd.tasks.user_code import OWN
 
@@ -110,8 +110,8 @@ def study(arguments: Sequence[str], out: Console) -> int:
     control.under_way.set()
     with signals(control, told, at_once) as exit_code:
         with display:
-            manner = Manner(cores, options.checkpoint_minutes, options.timing, options.accept_changes)
-            whole = conduct(plan, root, workers, manner, display, lambda: control.stopping)
+            how = ExecutionOptions(cores, options.checkpoint_minutes, options.timing, options.accept_changes)
+            whole = execute(plan, root, workers, how, display, lambda: control.stopping)
         if not whole:
             out.print(f"stopped. Everything is saved; {again}", highlight=False, soft_wrap=True)
             return exit_code()
@@ -130,8 +130,8 @@ def study(arguments: Sequence[str], out: Console) -> int:
 
 def _check_reference_points(plan: Study) -> None:
     """Of tasks of the user's own: without one, every run would measure hypervolume from a point of its own."""
-    for name, settings in {run.task: run.settings["task"] for run in plan.runs}.items():
-        if name in OWN and OWN[name].reference_point is None and settings.get("reference_point") is None:
+    for name, task in {run.task: run.config.task for run in plan.runs}.items():
+        if name in OWN and OWN[name].reference_point is None and (task.options or {}).get("reference_point") is None:
             worst = ", ".join(OWN[name].objective_names)
             raise InputError(
                 f"task {name!r} has no reference point, so hypervolumes of its runs could not be compared; give it one "

@@ -49,14 +49,14 @@ def _run(run: Run) -> dict[str, Any]:
         "name": run.path.name if run.path is not None else task.name,
         "path": str(run.path) if run.path is not None else "",
         "task": task.name,
-        "algorithm": run.config["algorithm"]["name"],
+        "algorithm": run.config.algorithm.name,
         "own": task.options is None,
         "again": " --task FILE.py:NAME" if "fingerprint" in (task.options or {}) else "",
         "exportable": task.policy is not None and task.options is not None,
         "facts": {
-            "seed": run.config.get("seed"),
+            "seed": run.config.seed,
             "iteration": _last(run, "iteration"),
-            "iterations": run.config.get("iterations", 0),
+            "iterations": run.config.iterations,
             "evaluations": _last(run, "evaluations"),
         },
         "objectives": [
@@ -67,7 +67,7 @@ def _run(run: Run) -> dict[str, Any]:
             {"name": name, "label": task.label(name), "low": float(low), "high": float(high)}
             for name, low, high in zip(task.feature_names, lower, upper, strict=True)
         ],
-        "reference_point": [float(value) for value in run.config["reference_point"]],
+        "reference_point": [float(value) for value in run.config.reference_point or ()],
         "centroid": array(centroid, "float32"),
         "polygons": _polygons(centroid, lower, upper) if task.num_features == 2 else None,
         "solutions": {

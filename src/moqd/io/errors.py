@@ -1,7 +1,7 @@
 """Errors that are the user's to mend: one sentence with what was wrong, what is allowed, and how to fix it."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,19 @@ class DivergenceError(RuntimeError):
         self.archive = archive
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str], *, of: str = "") -> InputError:
+def unknown_name(kind: str, name: Any, known: Iterable[str], *, of: str = "") -> InputError:
     """The error for a name that is not known (of something), with the nearest ones that are."""
     known = sorted(known)
     near = get_close_matches(str(name), known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
     return InputError(f"unknown {kind} {name!r}{' of ' if of else ''}{of}; {hint}")
+
+
+def known_name(kind: str, name: Any, known: Collection[str], *, of: str = "") -> str:
+    """The name, which must be one of those that are known."""
+    if not isinstance(name, str) or name not in known:
+        raise unknown_name(kind, name, known, of=of)
+    return name
 
 
 def one_line(text: str) -> str:

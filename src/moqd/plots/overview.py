@@ -35,7 +35,7 @@ def overview_figure(run: Run, value: Float[np.ndarray, "cells"]) -> Figure:
     ax.set_title("the fronts", pad=24 if run.task.num_objectives > 3 else None)
     valid = np.asarray(run.archive.valid)
     figure.suptitle(
-        plain(f"{run.task.name}, {run.config['algorithm']['name']}")
+        plain(f"{run.task.name}, {run.config.algorithm.name}")
         + f": {valid.sum()} solutions, coverage {valid.any(axis=1).mean():.0%}"
     )
     return figure

@@ -3,10 +3,9 @@
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -23,6 +22,7 @@ from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph,
 from moqd.report.figures import save
 from moqd.report.markdown import markdown
 from moqd.report.numbers import duration, number
+from moqd.runs.config import RunConfig
 from moqd.runs.folder import Run
 from moqd.runs.journal import lost_evaluations
 from moqd.runs.reevaluate import Reevaluation, read_reevaluation, reevaluate
@@ -74,7 +74,7 @@ def _figures(run: Run) -> dict[str, Figure]:
 
 
 def _blocks(run: Run, figures: Sequence[str], again: Reevaluation | None) -> Iterable[Block]:
-    name, seed = run.config["algorithm"]["name"], run.config["seed"]
+    name, seed = run.config.algorithm.name, run.config.seed
     yield Heading(1, f"{name} on {run.task.name}, seed {seed}")
     yield from _stopped(run)
     yield from _summary(run)
@@ -91,7 +91,7 @@ def _blocks(run: Run, figures: Sequence[str], again: Reevaluation | None) -> Ite
 
 def _stopped(run: Run) -> Iterable[Block]:
     """A run that did not get to its end says so first."""
-    done, planned = (run.metrics["iteration"][-1] if _has_rows(run) else 0), run.config["iterations"]
+    done, planned = (run.metrics["iteration"][-1] if _has_rows(run) else 0), run.config.iterations
     if done < planned:
         stopped = strong(f"Stopped at iteration {done:.0f} of {planned}")
         yield Notice((stopped, "; continue with: ", code(_resume(run))), "warning")
@@ -152,13 +152,16 @@ def _survival(again: Reevaluation) -> Iterable[Block]:
     yield Grid(("metric", "archive as found", "evaluated anew"), tuple(rows), right=(1, 2))
 
 
-def _settings(config: Mapping[str, Any]) -> Iterable[Block]:
+def _settings(config: RunConfig) -> Iterable[Block]:
     """All that config.json holds."""
     yield Heading(2, "Settings")
-    task = {**config["task"], **(config["task"].get("options") or {})}
-    task.pop("options", None)
-    alone = {name: value for name, value in config.items() if name not in ("task", "algorithm", "versions", "format")}
-    groups = {"task": task, "algorithm": config["algorithm"], "run": alone, "versions": config.get("versions", {})}
+    grouped = ("format", "task", "algorithm", "versions")
+    groups = {
+        "task": {"name": config.task.name, **config.task.description, **(config.task.options or {})},
+        "algorithm": config.algorithm.to_json(),
+        "run": {name: value for name, value in config.to_json().items() if name not in grouped},
+        "versions": config.surroundings.versions or {},
+    }
     rows = [
         (group, name, value if isinstance(value, str) else json.dumps(value))
         for group, settings in groups.items()
@@ -171,7 +174,7 @@ def _how_to_go_on(run: Run) -> Iterable[Block]:
     yield Heading(2, "How to go on")
     yield Paragraph(("To continue the run, if it was stopped or with more iterations: ", code(_resume(run))))
     yield Paragraph(("In Python: ", code(f"run = moqd.load_run({', '.join([repr(str(run.path)), *_needed(run)])})")))
-    if not _needed(run) or _is_of_a_file(run):
+    if not _needed(run) or run.config.task.is_of_a_file:
         again = (AGAIN or ["--task FILE.py:NAME"]) if _needed(run) else []
         export = " ".join(["moqd export", shlex.quote(str(run.path)), "--csv", *again])
         yield Paragraph(("To have the archive as a table: ", code(export)))
@@ -179,22 +182,18 @@ def _how_to_go_on(run: Run) -> Iterable[Block]:
 
 def _resume(run: Run) -> str:
     assert run.path is not None
-    own = [] if run.config["algorithm"]["name"] in ALGORITHMS else ["algorithm=algorithm"]
-    needed = ["task=task"] * (run.config["task"].get("options") is None) + own
+    own = [] if run.config.algorithm.name in ALGORITHMS else ["algorithm=algorithm"]
+    needed = ["task=task"] * (run.config.task.options is None) + own
     if needed:
         return f"moqd.resume({str(run.path)!r}, {', '.join(needed)})"
-    return to_resume(run.path) + " --task FILE.py:NAME" * (_is_of_a_file(run) and not AGAIN)
+    return to_resume(run.path) + " --task FILE.py:NAME" * (run.config.task.is_of_a_file and not AGAIN)
 
 
 def _needed(run: Run) -> list[str]:
     """What must be given to load it: a task of the user's own, unless config.json says enough of it."""
-    own = run.config["task"].get("options") is None or _is_of_a_file(run)
-    return ["task=task"] * (own and not run.config["task"].get("bounds"))
-
-
-def _is_of_a_file(run: Run) -> bool:
-    """Whether its task is known to commands by --task FILE.py:NAME."""
-    return "fingerprint" in (run.config["task"].get("options") or {})
+    task = run.config.task
+    own = task.options is None or task.is_of_a_file
+    return ["task=task"] * (own and not task.has_bounds)
 
 
 def _has_rows(run: Run) -> bool:

@@ -31,6 +31,7 @@ from moqd.report.tables import (
     unfinished_grid,
     wall_clock_grid,
 )
+from moqd.runs.config import RunConfig
 from moqd.runs.presets import BATCHES, changed_options
 from moqd.study.analysis import (
     METRICS,
@@ -190,12 +191,12 @@ def _surroundings(results: Sequence[Result]) -> dict[str, Counter[str]]:
     """What the runs were made with, and how many with each."""
     found: dict[str, Counter[str]] = {}
     for result in results:
-        config = result.config
-        own = {f"{VERSION}{name}": value for name, value in (config.get("versions") or {}).items()}
-        own |= config.get("machine") or {}
-        own |= {name.replace("_", " "): config[name] for name in ("devices", "xla_flags") if name in config}
+        made = result.config.surroundings
+        own = {f"{VERSION}{name}": value for name, value in (made.versions or {}).items()} | dict(made.machine or {})
+        several = {"devices": made.devices, "xla flags": made.xla_flags}
+        own |= {name: value for name, value in several.items() if value is not None}
         for name, value in own.items():
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             found.setdefault(name, Counter())[shown] += 1
     return found
 
@@ -241,14 +242,14 @@ def _reference_point(results: Results, task: str) -> np.ndarray | None:
 
 def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
     """What is the same in all runs, or differs by algorithm or task only; and what they were made with."""
-    values: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-        "iterations": lambda settings: settings["iterations"],
+    values: dict[str, Callable[[RunConfig], Any]] = {
+        "iterations": lambda config: config.iterations,
         "evaluations per iteration": _batch,
-        "evaluations in all, after a first random batch": lambda settings: settings["iterations"] * _batch(settings),
-        "episode length": lambda settings: settings["task"].get("episode_length"),
+        "evaluations in all, after a first random batch": lambda config: config.iterations * _batch(config),
+        "episode length": lambda config: (config.task.options or {}).get("episode_length"),
         "cells of the archive": _cells,
-        "solutions per cell": lambda settings: settings["algorithm"].get("front_length"),
-        "iterations between two measurements": lambda settings: settings["log_every"],
+        "solutions per cell": lambda config: config.algorithm.options.get("front_length"),
+        "iterations between two measurements": lambda config: config.log_every,
     }
     shown = [(name, _shared(study.runs, value)) for name, value in values.items()]
     same = {name: next(iter(found)) for name, found in surroundings.items() if len(found) == 1}
@@ -266,7 +267,7 @@ def _budgets(study: Study) -> Iterator[Block]:
     """Algorithms that did not have as many evaluations as the reference are not compared fairly."""
     most: dict[tuple[str, str], int] = {}
     for run in study.runs:
-        most[run.task, run.algorithm] = run.settings["iterations"] * _batch(run.settings)
+        most[run.task, run.algorithm] = run.config.iterations * _batch(run.config)
     other = [
         algorithm
         for algorithm in study.algorithms
@@ -293,9 +294,9 @@ def _variants(study: Study) -> Iterator[Block]:
     """Algorithms that are not as moqd has them by their name."""
     rows = []
     for label in study.algorithms:
-        settings = [run.settings["algorithm"] for run in study.runs if run.algorithm == label]
-        base = settings[0]["name"]
-        changed = sorted({f"{name} = {value}" for one in settings for name, value in changed_options(one).items()})
+        configs = [run.config.algorithm for run in study.runs if run.algorithm == label]
+        base = configs[0].name
+        changed = sorted({f"{name} = {value}" for one in configs for name, value in changed_options(one).items()})
         if changed or label != base:
             rows.append((display_name(label), display_name(base), ", ".join(changed) or "none"))
     if rows:
@@ -308,24 +309,24 @@ def _gradient_offspring(results: Results) -> str:
     batches: dict[str, set[int]] = {}
     for run in results.study.runs:
         if (run.task, run.algorithm) in results.timings:
-            batches.setdefault(run.algorithm, set()).add(run.settings["algorithm"].get("pg_batch", 0))
+            batches.setdefault(run.algorithm, set()).add(run.config.algorithm.options.get("pg_batch", 0))
     words = [f"{' or '.join(map(str, sorted(number)))} ({display_name(name)})" for name, number in batches.items()]
     return f"{' and '.join(words)} offspring"
 
 
-def _batch(settings: Mapping[str, Any]) -> int:
-    return sum(settings["algorithm"].get(name) or 0 for name in BATCHES)
+def _batch(config: RunConfig) -> int:
+    return sum(config.algorithm.options.get(name) or 0 for name in BATCHES)
 
 
-def _cells(settings: Mapping[str, Any]) -> int | tuple[int, ...] | None:
+def _cells(config: RunConfig) -> int | tuple[int, ...] | None:
     """Which a file has as a list where they are a grid."""
-    given = settings["algorithm"].get("num_cells")
+    given = config.algorithm.options.get("num_cells")
     return tuple(given) if isinstance(given, list) else given
 
 
-def _shared(runs: Sequence[PlannedRun], value: Callable[[Mapping[str, Any]], Any]) -> str:
+def _shared(runs: Sequence[PlannedRun], value: Callable[[RunConfig], Any]) -> str:
     """The value of all runs; the most frequent one last, after those of some algorithms or tasks."""
-    found = [(run, value(run.settings)) for run in runs]
+    found = [(run, value(run.config)) for run in runs]
     frequent = [one for one, _ in Counter(each for _, each in found if each is not None).most_common()]
     if len(frequent) < 2:
         return "".join(map(_setting, frequent))

@@ -30,7 +30,7 @@ from moqd.io.files import (
     write_text,
 )
 
-FOLDER = "checkpoints"
+CHECKPOINTS = "checkpoints"
 STATE, TABLE, MANIFEST = "state.safetensors", "metrics.csv", "manifest.json"
 KEPT = 2
 """The newest so many are kept."""
@@ -59,7 +59,7 @@ def write_checkpoint(
     run_folder: Path, checkpoint: Checkpoint, run_identity: str, before_rename: Callable[[], None] = lambda: None
 ) -> Path:
     """Writes the checkpoint of an iteration and removes those that are too old; gives its folder."""
-    folder = own_folder(run_folder / FOLDER)
+    folder = own_folder(run_folder / CHECKPOINTS)
     path = folder / f"{checkpoint.facts['iteration']:08d}"
     beside = folder / f".{path.name}.{os.getpid()}.tmp"
     remove_folder(beside)
@@ -180,5 +180,5 @@ def _fingerprint(path: Path) -> dict[str, Any]:
 
 def _checkpoints(run_folder: Path) -> list[Path]:
     """The newest first."""
-    folder = own_folder(run_folder / FOLDER)
+    folder = own_folder(run_folder / CHECKPOINTS)
     return sorted((path for path in folder.iterdir() if path.name.isdecimal()), reverse=True)

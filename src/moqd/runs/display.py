@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moqd.runs.compilation import CompileClock, uses_cache
+from moqd.runs.config import RunConfig
 from moqd.runs.session import Callback
 from moqd.runs.folder import Run
 from moqd.core.types import Source
@@ -94,10 +95,10 @@ class Display(Callback):
         with suppress(OSError, SystemExit):
             self._live.stop()
 
-    def on_start(self, config: Mapping[str, Any]) -> None:
-        self._iterations, self._begin = config["iterations"], monotonic()
-        label = f"{config['algorithm']['name']} on {config['task']['name']}"
-        self._say(f"{label}: {self._iterations} iterations of {config['batch']} evaluations")
+    def on_start(self, config: RunConfig) -> None:
+        self._iterations, self._begin = config.iterations, monotonic()
+        label = f"{config.algorithm.name} on {config.task.name}"
+        self._say(f"{label}: {self._iterations} iterations of {config.batch} evaluations")
         if not self._is_live:
             self._say(f"compiling ...{_hint()}")
         self._label = label

@@ -2,13 +2,11 @@
 
 import csv
 import io
-import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,18 +17,18 @@ from jaxtyping import Float, Int
 
 from moqd.core.archive import Archive
 from moqd.io.errors import InputError, MissingFileError, StorageError, to_resume
+from moqd.runs.config import RunConfig
 from moqd.runs.ledger import Evaluations
 from moqd.runs.packing import packed, unpacked
-from moqd.io.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
-from moqd.io.options import MOST_SEED
-from moqd.tasks import TASKS, FunctionTask, Task, make_task
-from moqd.tasks.user_code import OWN
-from moqd.tasks.parameters import Bound, Categorical, Integer, Real
+from moqd.io.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_json, write_tensors, write_text
+from moqd.tasks import Task
 from moqd.core.types import Genotype
 
-Check = tuple[Callable[[Any], bool], str]
-"""Whether a value will do, and what would."""
-CONFIG, METRICS, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
+CONFIG, METRICS_CSV, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
+INITIAL = "seeds.safetensors"
+"""The archive of the initial solutions of a run."""
+OUTCOME, LOG, TIMING = "outcome.json", "log.txt", "timing.json"
+"""What a study keeps in the folder of a run: what came of it, what its processes said, and what its parts took."""
 Row = Mapping[str, float]
 COLUMNS = (
     *("iteration", "evaluations", "seconds", "moqd_score", "moqd_sparsity_score", "global_hypervolume"),
@@ -64,7 +62,7 @@ class Run:
     """A run that was made or loaded."""
 
     task: Task
-    config: Mapping[str, Any]
+    config: RunConfig
     """Everything needed to repeat the run, as in config.json."""
     archive: Archive
     metrics: Mapping[str, Float[np.ndarray, "rows"]]
@@ -76,12 +74,12 @@ class Run:
     def __repr__(self) -> str:
         where = "" if self.path is None else f" in {str(self.path)!r}"
         number = int(np.sum(np.asarray(self.archive.valid)))
-        return f"Run({self.config['algorithm']['name']} on {self.task.name}{where}: {number} solutions)"
+        return f"Run({self.config.algorithm.name} on {self.task.name}{where}: {number} solutions)"
 
     @property
     def reference_point(self) -> Float[np.ndarray, "objectives"]:
         """Where hypervolume was measured from, in the units and the (maximised) direction of `archive.fitness`."""
-        return np.asarray(self.config["reference_point"], float) * self.task.direction
+        return np.asarray(self.config.reference_point, float) * self.task.direction
 
     def solutions(self) -> Solutions:
         """The archive as a table: what is in it, without its empty places."""
@@ -145,7 +143,7 @@ def rows_of(table: str, path: Path) -> list[dict[str, float]]:
 def last_row(folder: Path) -> tuple[int, float]:
     """The iteration and the seconds of the last whole row of a run's metrics.csv; cheap however long it is."""
     with suppress(InputError, OSError, ValueError, IndexError):
-        path = folder / METRICS
+        path = folder / METRICS_CSV
         size = check_regular(path).st_size
         with path.open("rb") as file:
             file.seek(max(0, size - 4096))
@@ -188,10 +186,10 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
     """
     folder = Path(path)
     config = read_config(folder)
-    task = task_of(config, folder, task if task is not None else _recorded_task(config))
+    task = config.task.make_or_check(folder, task if task is not None else config.task.outline())
     try:
         archive, iteration = _read_archive(folder / ARCHIVE, task)
-        rows = rows_of(read_text(folder / METRICS, most=2**30), folder / METRICS)
+        rows = rows_of(read_text(folder / METRICS_CSV, most=2**30), folder / METRICS_CSV)
     except MissingFileError as error:
         raise InputError(
             f"{str(error).rstrip('.')}: the run has not written it yet; wait for its first checkpoint, or continue it "
@@ -199,176 +197,28 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
         ) from error
     missing = [name for name in COLUMNS if rows and name not in rows[0]]
     if missing:
-        raise InputError(f"{str(folder / METRICS)!r} is damaged: it has no column {missing[0]}.")
+        raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it has no column {missing[0]}.")
     if iteration is not None:  # a run that goes on, or was killed, has logged more than it has saved
         rows = [row for row in rows if row["iteration"] <= iteration]
-    if len(config.get("reference_point") or ()) != task.num_objectives:
+    if len(config.reference_point or ()) != task.num_objectives:
         raise InputError(
             f"{str(folder / CONFIG)!r} is damaged: its reference_point is not of {task.num_objectives} numbers."
         )
     return Run(task, config, archive, columns_of(rows), folder)
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> RunConfig:
     """What config.json of a run says."""
     path = folder / CONFIG
     try:
-        config = read_json(path, "a config of a moqd run")
+        content = read_json(path, "a config of a moqd run")
     except MissingFileError as error:
         raise InputError(f"{str(folder)!r} is not a run: it holds no {CONFIG}; give the folder of a run.") from error
-    check_config(config, path)
-    return config
+    return RunConfig.from_json(content, path)
 
 
-def check_config(config: Mapping[str, Any], path: Path) -> None:
-    """Raises where what a file says cannot be the config of a run."""
-    for name, (holds, expected) in CHECKS.items():
-        value: Any = config
-        for key in name.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        if not holds(value):
-            raise InputError(f"{str(path)!r} is damaged: {name} is {str(value)[:50]!r}, not {expected}.")
-
-
-def _count(least: int, most: float = math.inf) -> Check:
-    def holds(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-    return holds, f"a whole number of at least {least}"
-
-
-def _or_none(check: Check) -> Check:
-    return (lambda value: value is None or check[0](value)), f"{check[1]}, or nothing"
-
-
-def _numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(number, (int, float)) for number in value)
-
-
-NAME: Check = (lambda value: isinstance(value, str)), "a name"
-NUMBERS: Check = _numbers, "a list of numbers"
-CHECKS: dict[str, Check] = {
-    "task.name": NAME,
-    "task.options": _or_none(
-        ((lambda value: isinstance(value, dict) and isinstance(value.get("name"), str)), "options")
-    ),
-    "task.options.reference_point": _or_none(NUMBERS),
-    "algorithm.name": NAME,
-    "algorithm.task": ((lambda value: value is None), "there"),
-    "seed": _count(0, MOST_SEED),
-    "iterations": _count(0),
-    "log_every": _count(1),
-    "batch": _count(1),
-    "seeded": _count(0),
-    "checkpoint_minutes": ((lambda value: isinstance(value, (int, float)) and value >= 0), "a number"),
-    "snapshot_every": _or_none(_count(1)),
-    "reference_point": _or_none(NUMBERS),
-}
-"""What config.json must hold for a run to be read or continued."""
-
-
-COMPARED = (*("objectives", "features", "minimised", "feature_bounds", "bounds", "parameters", "constraints", "name"),)
-"""What a task that is given must have in common with that of the run."""
-
-
-def task_of(config: Mapping[str, Any], folder: Path, task: Task | None) -> Task:
-    """The task of a run: made again, or the user's own, if it fits."""
-    there = config["task"]
-    options = there.get("options")
-    if task is None and isinstance(options, dict) and options["name"] in TASKS:
-        return make_task(**options)
-    task = OWN.get(there["name"]) if task is None else task
-    if task is None and OWN:
-        raise InputError(
-            f"the run in {str(folder)!r} is of the task {there['name']!r}, but --task gives "
-            f"{', '.join(map(repr, OWN))}; give the task that was run."
-        )
-    if task is None:
-        raise InputError(
-            f"the run in {str(folder)!r} is of the task {there.get('name')!r}, which is not one of moqd's; pass it "
-            "as load_run(path, task=...) or resume(path, task=...), or on the command line with --task FILE.py:NAME."
-        )
-    here = described(task)
-    for name in COMPARED:
-        if here[name] != there.get(name, here[name]):
-            raise InputError(
-                f"the run in {str(folder)!r} is of a task with {name.replace('_', ' ')} {there.get(name)}, but the "
-                f"task {task.name!r} has {here[name]}; give the task that was run."
-            )
-    return task
-
-
-def _recorded_task(config: Mapping[str, Any]) -> Task | None:
-    """A task of plain parameters that is not at hand, as far as config.json says it: enough to look at solutions."""
-    there = config["task"]
-    known = there["name"] in OWN or (isinstance(there.get("options"), dict) and there["options"]["name"] in TASKS)
-    if known or not there.get("bounds"):
-        return None
-    try:
-        return FunctionTask(
-            None,
-            name=there["name"],
-            bounds=[_bound(bound) for bound in there["bounds"]],
-            parameter_names=there.get("parameters", ()),
-            objective_names=there["objectives"],
-            minimised=there["minimised"],
-            feature_names=there["features"],
-            feature_bounds=[tuple(pair) for pair in there["feature_bounds"]],
-            constraint_names=there.get("constraints", ()),
-            units=there.get("units", {}),
-        )
-    except (InputError, KeyError, TypeError, ValueError, AttributeError):
-        return None
-
-
-BOUNDS: dict[str, Callable[..., Bound]] = {
-    "integer": Integer,
-    "categorical": Categorical,
-    "log": partial(Real, log=True),
-}
-"""Those that are not pairs, by what config.json calls them."""
-
-
-def _bound(recorded: Any) -> Any:
-    if isinstance(recorded, dict):
-        ((kind, values),) = recorded.items()
-        return BOUNDS[kind](*values)
-    return tuple(recorded)
-
-
-def described(task: Task) -> dict[str, Any]:
-    """What config.json says of a task."""
-    options = None if task.options is None else dict(task.options)
-    return json.loads(
-        json.dumps(
-            {
-                "name": task.name,
-                "options": options,
-                "objectives": task.objective_names,
-                "minimised": task.minimised,
-                "features": task.feature_names,
-                "feature_bounds": task.feature_bounds,
-                "bounds": _bounds_of(task),
-                "parameters": getattr(task, "parameter_names", ()),
-                "constraints": getattr(task, "constraint_names", ()),
-                "units": dict(task.units),
-            },
-            default=_described_bound,
-        )
-    )
-
-
-def _bounds_of(task: Task) -> Sequence[Any] | None:
-    bounds = getattr(task, "bounds", None)
-    return list(bounds.values()) if isinstance(bounds, Mapping) else bounds
-
-
-def _described_bound(bound: Real | Integer | Categorical) -> dict[str, Any]:
-    if isinstance(bound, Real):
-        return {"log": [bound.low, bound.high]}
-    if isinstance(bound, Integer):
-        return {"integer": [bound.low, bound.high]}
-    return {"categorical": [option if isinstance(option, (int, float)) else str(option) for option in bound.options]}
+def write_config(folder: Path, config: RunConfig) -> None:
+    write_json(folder / CONFIG, config.to_json())
 
 
 def saved_iteration(folder: Path) -> int | None:

@@ -21,7 +21,7 @@ from moqd.io.files import own_folder, read_text, remove_folder, sync, write_text
 from moqd.tasks.function import FunctionTask, Measured, Outcome
 from moqd.tasks.pool import Failure
 
-FOLDER, FAILURES = "journal", "failures.jsonl"
+JOURNAL, FAILURES = "journal", "failures.jsonl"
 MOST_BYTES = 2**30
 
 
@@ -35,14 +35,14 @@ class RunJournal:
     def batch(self, iteration: int, name: str = "") -> "BatchJournal":
         """That of one batch; the one before it is closed."""
         self.close()
-        path = own_folder(self._folder / FOLDER) / f"{name or f'{iteration:08d}'}.jsonl"
+        path = own_folder(self._folder / JOURNAL) / f"{name or f'{iteration:08d}'}.jsonl"
         self._open = BatchJournal(path, self._folder / FAILURES, iteration, self._task)
         return self._open
 
     def begin(self) -> None:
         """A new run: what another has left there counts no more."""
-        if (self._folder / FOLDER).exists():
-            remove_folder(self._folder / FOLDER)
+        if (self._folder / JOURNAL).exists():
+            remove_folder(self._folder / JOURNAL)
         (self._folder / FAILURES).unlink(missing_ok=True)
 
     def rewind(self, iteration: int) -> None:
@@ -56,7 +56,7 @@ class RunJournal:
 
     def forget(self, iteration: int) -> None:
         """Nobody will go on from before the end of this iteration."""
-        for path in (self._folder / FOLDER).glob("*.jsonl"):
+        for path in (self._folder / JOURNAL).glob("*.jsonl"):
             if not path.stem.isdigit() or int(path.stem) <= iteration:
                 with suppress(OSError):
                     path.unlink()

@@ -23,7 +23,7 @@ from moqd.tasks.function import Measured
 from moqd.core.types import Genotype, Offspring
 
 EVALUATIONS = "evaluations.safetensors"
-SEEDED, INHERITED = -1, -2
+INITIAL, INHERITED = -1, -2
 """Instead of an iteration: told before the first batch; known from another run, but not told in this one yet."""
 LEAST_ROWS = 1024
 
@@ -41,7 +41,7 @@ class Evaluations(NamedTuple):
     features: Float[np.ndarray, "rows features"]
     constraints: Float[np.ndarray, "rows constraints"]
     iteration: Int[np.ndarray, "rows"]
-    """In which it was told first, `SEEDED` or `INHERITED`."""
+    """In which it was told first, `INITIAL` or `INHERITED`."""
 
     @property
     def columns(self) -> tuple[np.ndarray, ...]:

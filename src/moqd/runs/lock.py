@@ -19,7 +19,7 @@ from typing import Any
 from moqd.io.errors import BusyError, InputError, MissingFileError, StorageError
 from moqd.io.files import FORMAT, own_folder, read_json, write_json, write_new
 
-FOLDER = ".lock"
+LOCK = ".lock"
 HEARTBEAT = 10.0
 """Seconds between two signs of life."""
 STALE = 60.0
@@ -33,7 +33,7 @@ class RunLock:
 
     def __init__(self, run_folder: Path) -> None:
         self._run = run_folder
-        self._folder = own_folder(run_folder / FOLDER)
+        self._folder = own_folder(run_folder / LOCK)
         self._number = 0
         self._released = threading.Event()
         self._me = {"format": FORMAT, "released": False, "since": time.time(), **this_process()}
@@ -158,7 +158,7 @@ class RunLock:
 
 def is_held(run_folder: Path) -> bool:
     """Whether some process is writing to the folder of a run; only looks."""
-    if not (run_folder / FOLDER).is_dir():
+    if not (run_folder / LOCK).is_dir():
         return False
     lock = RunLock(run_folder)
     number = lock._highest()

@@ -23,7 +23,7 @@ from moqd.core.archive import Archive
 from moqd.core.devices import compiled, on_all, on_one, release_memory, shapes_on_all, shapes_on_one
 from moqd.io.errors import DivergenceError, EvaluationError, InputError
 from moqd.runs.journal import RunJournal
-from moqd.runs.ledger import SEEDED, Designs, ledger_for
+from moqd.runs.ledger import INITIAL, Designs, ledger_for
 from moqd.tasks import FunctionTask, Task
 from moqd.tasks.function import Measured
 from moqd.tasks.task import validated
@@ -46,8 +46,8 @@ class Purpose(IntEnum):
     ASK = 0
     EVALUATE = 1
     TELL = 2
-    EVALUATE_SEED = 3
-    TELL_SEED = 4
+    EVALUATE_INITIAL = 3
+    TELL_INITIAL = 4
     ASK_AGAIN = 5
 
 
@@ -66,11 +66,11 @@ class Progress(NamedTuple):
     worst: Float[Array, "objectives"]
 
 
-class Seeds(NamedTuple):
-    """Solutions to begin with, a row each."""
+class InitialSolutions(NamedTuple):
+    """A row each."""
 
     genotype: Genotype
-    preference: Float[np.ndarray, "seeds objectives"]
+    preference: Float[np.ndarray, "solutions objectives"]
 
 
 class Carry(NamedTuple):
@@ -131,14 +131,14 @@ class Loop:
     def journal(self) -> RunJournal | None:
         return self._journal
 
-    def start(self, seeds: Seeds | None = None) -> None:
-        """The first batch, after the seeds if there are any, and further ones until a solution is feasible.
+    def start(self, initial: InitialSolutions | None = None) -> None:
+        """The first batch, after the initial solutions if there are any, and further ones until a solution is feasible.
 
         This settles the reference point. If a few batches have no feasible solution, it is one of the others.
         """
         self.carry, self.iteration, self.env_steps = self._first_carry(), -1, 0
-        if seeds is not None:
-            self._tell_seeds(seeds)
+        if initial is not None:
+            self._tell_initial(initial)
         while self.iteration < 0 or int(self.carry.progress.feasible) == 0:
             if self.iteration + 1 == FAILED_BATCHES:
                 break
@@ -209,31 +209,31 @@ class Loop:
                 none_made = self.ledger is not None and self.ledger.num_calls == calls
                 self._all_failed = self._all_failed + 1 if every and not none_made else 0
 
-    def _tell_seeds(self, seeds: Seeds) -> None:
+    def _tell_initial(self, initial: InitialSolutions) -> None:
         """Solutions from elsewhere, evaluated as this task does and told as random ones are, batch by batch."""
-        number = seeds.preference.shape[0]
+        number = initial.preference.shape[0]
         for index, start in enumerate(range(0, number, self.batch)):
             rows = np.arange(start, start + self.batch)
             at = partial(np.take, indices=np.minimum(rows, number - 1), axis=0)
-            genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), tuple(seeds))
+            genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), tuple(initial))
             offspring = Offspring(genotype, preference, jnp.full(self.batch, Source.RANDOM, jnp.int32))
             offspring = on_one(offspring) if self._spread else offspring
-            key = self._key(jnp.int32(index), Purpose.EVALUATE_SEED)
-            evaluate = partial(self._evaluate_seeds, key, f"seeds-{index}")
+            key = self._key(jnp.int32(index), Purpose.EVALUATE_INITIAL)
+            evaluate = partial(self._evaluate_initial, key, f"seeds-{index}")
             evaluation = evaluated(self._task, evaluate, offspring.genotype, min(self.batch, number - start))
             there = self.place(rows < number)
             steps = None if evaluation.num_steps is None else jnp.where(there, evaluation.num_steps, 0)
             evaluation = evaluation._replace(valid=evaluation.valid & there, num_steps=steps)
-            key = self._key(jnp.int32(index), Purpose.TELL_SEED)
+            key = self._key(jnp.int32(index), Purpose.TELL_INITIAL)
             self.carry, self.metrics = self._tell(key, self.carry, offspring, evaluation)
         progress = self.carry.progress
         padding = jnp.int32(-number % self.batch)  # which is not valid, but has not failed
         self.carry = self.carry._replace(progress=progress._replace(failed=progress.failed - padding))
 
-    def _evaluate_seeds(self, key: Key, name: str, genotype: Genotype) -> Evaluation:
+    def _evaluate_initial(self, key: Key, name: str, genotype: Genotype) -> Evaluation:
         if self.ledger is None:
-            return self._evaluate(key, genotype, SEEDED, name)
-        return self._evaluate_new(key, self.ledger.designs(genotype), SEEDED, name)
+            return self._evaluate(key, genotype, INITIAL, name)
+        return self._evaluate_new(key, self.ledger.designs(genotype), INITIAL, name)
 
     def _iterate(self, root: Key, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         """The seed is an argument, so that runs with other seeds take the same program from the cache."""

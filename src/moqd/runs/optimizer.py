@@ -21,7 +21,8 @@ from moqd.algorithms import Algorithm, make_algorithm
 from moqd.core.archive import Archive
 from moqd.io.errors import InputError, MissingFileError, StoppedError
 from moqd.runs.control import Control
-from moqd.runs.session import Callback, resume, run
+from moqd.runs.session import Callback
+from moqd.runs.start import resume, run
 from moqd.runs.folder import CONFIG, Run, load_run, read_config
 from moqd.tasks.function import FunctionTask, Journal
 from moqd.tasks.pool import Call, Failure, Result
@@ -172,7 +173,7 @@ class Optimizer:
         completion = _Completion(self._task, self._control)
         try:
             if (self._folder / CONFIG).exists():
-                iterations = max(read_config(self._folder)["iterations"], self._iterations)
+                iterations = max(read_config(self._folder).iterations, self._iterations)
                 resume(
                     self._folder,
                     task=self._task,

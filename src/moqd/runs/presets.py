@@ -1,12 +1,12 @@
 """Settings by name: `paper` is the paper's study, `small` a quarter of it in minutes, `quick` a first look."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
 from moqd.algorithms import ALGORITHMS
 from moqd.io.errors import unknown_name
+from moqd.runs.config import AlgorithmConfig
 from moqd.tasks import TASKS
 
 BATCHES = ("ga_batch", "pg_batch", "actor_batch", "population")
@@ -40,15 +40,16 @@ LETTER = {"center_rewards": True, "standardise_obs": False}
 """Where our defaults differ from the paper (docs/deviations.md)."""
 
 
-def changed_options(algorithm: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the settings of an algorithm, those that are not its defaults in the preset that is nearest to them."""
-    if algorithm["name"] not in ALGORITHMS:
+def changed_options(algorithm: AlgorithmConfig) -> dict[str, Any]:
+    """Of the options of an algorithm, those that are not its defaults in the preset that is nearest to them."""
+    if algorithm.name not in ALGORITHMS:
         return {}
-    entry = ALGORITHMS[algorithm["name"]]
+    entry = ALGORITHMS[algorithm.name]
     usual = [entry.config, replace(entry.config, **entry.for_vectors)]
     usual += [replace(entry.config, **_options(scale, entry.config)) for scale in PRESETS.values()]
     usual = [json.loads(json.dumps(asdict(one))) for one in usual]
-    found = [{name: value for name, value in algorithm.items() if name in one and value != one[name]} for one in usual]
+    options = algorithm.options.items()
+    found = [{name: value for name, value in options if name in one and value != one[name]} for one in usual]
     return min(found, key=len)
 
 

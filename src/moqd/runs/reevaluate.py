@@ -23,7 +23,7 @@ from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
 
 REEVALUATION = "reevaluation.json"
 AT_ONCE = 256
-METRICS = ("moqd_score", "global_hypervolume", "max_sum_scores", "coverage", "num_solutions")
+MEASURED = ("moqd_score", "global_hypervolume", "max_sum_scores", "coverage", "num_solutions")
 
 
 class Reevaluation(NamedTuple):
@@ -88,7 +88,7 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
     reference = run.reference_point
     best = np.max(np.asarray(run.archive.fitness)[np.asarray(run.archive.valid)], axis=0, initial=-np.inf)
     before, after = (
-        {name: value for name, value in archive_metrics(one, reference, best).items() if name in METRICS}
+        {name: value for name, value in archive_metrics(one, reference, best).items() if name in MEASURED}
         for one in (run.archive, archive)
     )
     found = Reevaluation(often, before, after, 1 - stayed / number if number else 0.0, failed, archive)
@@ -111,7 +111,7 @@ def read_reevaluation(run: Run) -> Reevaluation | None:
         return None
     parts: dict[str, Any] = {name: content.get(name) for name in Reevaluation._fields if name != "archive"}
     sound = all(isinstance(parts[name], (int, float)) for name in ("resamples", "moved", "failed")) and all(
-        isinstance(parts[name], dict) and all(isinstance(parts[name].get(metric), (int, float)) for metric in METRICS)
+        isinstance(parts[name], dict) and all(isinstance(parts[name].get(metric), (int, float)) for metric in MEASURED)
         for name in ("before", "after")
     )
     if not sound:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moqd.io.errors import one_line
-from moqd.study.execute import Watcher
+from moqd.study.execute import StudyCallback
 from moqd.study.job import Ending
 from moqd.study.plan import PlannedRun, Study
 from moqd.study.status import Standing, counts_of, folder_of, seconds_left, standing_of
@@ -26,7 +26,7 @@ EVERY = 2.0
 """Seconds between two looks at the files of what is running."""
 
 
-class StudyDisplay(Watcher):
+class StudyDisplay(StudyCallback):
     """A live table in a terminal; elsewhere a line for each run that ends. Use it in a `with` statement."""
 
     def __init__(self, console: Console, root: Path, study: Study, workers: int | None) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 from moqd.algorithms import ALGORITHMS
 from moqd.io.errors import InputError
 from moqd.io.files import FORMAT, own_folder, read_json, users_folder, write_json
-from moqd.io.options import is_count, overridden
+from moqd.io.options import restored
+from moqd.runs.config import RunConfig
 from moqd.study.job import Ending, Job
 from moqd.study.plan import PlannedRun, Study
 from moqd.study.status import RUNS, folder_of, forget_outcome, standing_of, timing_of
 from moqd.study.workers import Workers
-from moqd.tasks import TASKS
 from moqd.tasks.user_code import SPECS
 
 STUDY = "study.json"
@@ -24,7 +24,7 @@ TIMED = ("mome-p2c", "mome-pgx")
 """The algorithms whose parts are timed, as in the paper."""
 
 
-class Watcher:
+class StudyCallback:
     """Something that is told how a study goes; override what you need."""
 
     def on_start(self, run: PlannedRun) -> None:
@@ -47,7 +47,7 @@ class Watcher:
 
 
 @dataclass(frozen=True)
-class Manner:
+class ExecutionOptions:
     """How runs are made, on which their results do not depend (but for the number of cores, in their last bits)."""
 
     cores: int
@@ -62,7 +62,8 @@ def write_study(root: Path, study: Study) -> Path:
     own_folder(users_folder(root) / RUNS)
     folder = own_folder(root / study.name)
     runs = [
-        {"task": run.task, "algorithm": run.algorithm, "seed": run.seed, "settings": run.settings} for run in study.runs
+        {"task": run.task, "algorithm": run.algorithm, "seed": run.seed, "settings": run.config.settings()}
+        for run in study.runs
     ]
     content = {
         "format": FORMAT,
@@ -85,7 +86,7 @@ def stored_study(folder: Path) -> Study:
     path = folder / STUDY
     content = read_json(path, "a study of moqd")
     try:
-        runs = tuple(_stored_run(run) for run in content["runs"])
+        runs = tuple(_stored_run(run, path) for run in content["runs"])
         tasks, algorithms = tuple(content["tasks"]), tuple(content["algorithms"])
         study = Study(folder.name, tasks, algorithms, tuple(content["seeds"]), content["reference"], runs)
         grid = {(run.task, run.algorithm, run.seed) for run in runs}
@@ -101,36 +102,26 @@ def stored_study(folder: Path) -> Study:
     return study
 
 
-def _stored_run(run: Mapping[str, Any]) -> PlannedRun:
+def _stored_run(run: Mapping[str, Any], path: Path) -> PlannedRun:
     """Of tasks and algorithms that there are: its folder is named after them."""
-    settings = run["settings"]
-    if not isinstance(settings, dict) or settings["task"]["name"] != run["task"]:
-        raise ValueError(f"unknown task {run['task']!r}")
-    if run["task"] not in TASKS and "fingerprint" in settings["task"]:
-        raise InputError(f"the study is of the task {run['task']!r} of your own; add --task FILE.py:NAME.")
-    if run["task"] not in TASKS:
-        raise ValueError(f"unknown task {run['task']!r}")
-    options = dict(settings["algorithm"])
-    name = options.pop("name")
-    if name not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {name!r}")
-    overridden(ALGORITHMS[name].config, options, f"algorithm {name!r}")
-    for name, least in (("iterations", 0), ("seed", 0), ("log_every", 1)):
-        if not is_count(settings[name], least):
-            raise ValueError(f"{name} is {settings[name]!r}")
-    if settings["seed"] != run["seed"]:
-        raise ValueError("a seed that is not that of its settings")
-    if settings["snapshot_every"] is not None and not is_count(settings["snapshot_every"]):
-        raise ValueError(f"snapshot_every is {settings['snapshot_every']!r}")
-    return PlannedRun(str(run["task"]), str(run["algorithm"]), int(run["seed"]), settings)
+    planned = PlannedRun(str(run["algorithm"]), RunConfig.from_settings(run["settings"], path))
+    task, algorithm = planned.config.task, planned.config.algorithm
+    if task.is_of_a_file and not task.is_registered:
+        raise InputError(f"the study is of the task {task.name!r} of your own; add --task FILE.py:NAME.")
+    if not task.is_registered or algorithm.name not in ALGORITHMS:
+        raise ValueError(f"unknown {algorithm.name!r} on {task.name!r}")
+    if (planned.task, planned.seed) != (run["task"], run["seed"]):
+        raise ValueError("a task or seed that is not that of its settings")
+    restored(ALGORITHMS[algorithm.name].config, algorithm.options, f"algorithm {algorithm.name!r}")
+    return planned
 
 
-def conduct(
+def execute(
     study: Study,
     root: Path,
     workers: Workers,
-    manner: Manner,
-    watcher: Watcher,
+    options: ExecutionOptions,
+    callback: StudyCallback,
     stopping: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Makes all runs of the study that are not done; whether it was done to the end, that is, not asked to stop."""
@@ -138,12 +129,12 @@ def conduct(
     for run in waiting:
         forget_outcome(folder_of(root, run))
     try:
-        _all_of(waiting, False, root, workers, manner, watcher, stopping)
-        for run in _to_time(study, root) if manner.timing else ():
+        _all_of(waiting, False, root, workers, options, callback, stopping)
+        for run in _to_time(study, root) if options.timing else ():
             if stopping():  # one after the other, so that they do not disturb each other
                 break
-            watcher.on_timing(run)
-            _all_of([run], True, root, workers, manner, watcher, stopping)
+            callback.on_timing(run)
+            _all_of([run], True, root, workers, options, callback, stopping)
     except BaseException:
         workers.stop()  # or they would go on without anybody to tell them
         raise
@@ -155,20 +146,20 @@ def _all_of(
     timing: bool,
     root: Path,
     workers: Workers,
-    manner: Manner,
-    watcher: Watcher,
+    options: ExecutionOptions,
+    callback: StudyCallback,
     stopping: Callable[[], bool],
 ) -> None:
     """Until all have ended, in whatever way."""
     under_way = {run.key: run for run in runs}
     for run in runs:
-        workers.submit(run.key, _job(root, run, manner, timing))
-        watcher.on_start(run)
+        workers.submit(run.key, _job(root, run, options, timing))
+        callback.on_start(run)
     elsewhere: set[str] = set()
     told = False
 
     def end(key: str, ending: Ending) -> None:
-        (watcher.on_timed if timing else watcher.on_end)(under_way.pop(key), ending)
+        (callback.on_timed if timing else callback.on_end)(under_way.pop(key), ending)
 
     while under_way:
         if stopping() and not told:
@@ -177,7 +168,7 @@ def _all_of(
         for key, ending in workers.ended(seconds=1.0):
             if ending is Ending.BUSY and not told:  # another study is at it: wait for what comes of it
                 elsewhere.add(key)
-                watcher.on_busy(under_way[key])
+                callback.on_busy(under_way[key])
             else:
                 end(key, ending)
         for key in list(elsewhere):
@@ -187,20 +178,20 @@ def _all_of(
                 if state == "done" or told:
                     end(key, Ending.DONE if state == "done" else Ending.STOPPED)
                 else:
-                    workers.submit(key, _job(root, under_way[key], manner, timing))
-        watcher.on_look()
+                    workers.submit(key, _job(root, under_way[key], options, timing))
+        callback.on_look()
 
 
-def _job(root: Path, run: PlannedRun, manner: Manner, timing: bool) -> Job:
+def _job(root: Path, run: PlannedRun, options: ExecutionOptions, timing: bool) -> Job:
     folder = str(folder_of(root, run).absolute())
     return Job(
         folder,
-        run.settings,
-        manner.cores,
-        manner.checkpoint_minutes,
+        run.config,
+        options.cores,
+        options.checkpoint_minutes,
         timing,
         own_tasks=list(SPECS),
-        accept_changes=manner.accept_changes,
+        accept_changes=options.accept_changes,
     )
 
 
@@ -208,6 +199,6 @@ def _to_time(study: Study, root: Path) -> list[PlannedRun]:
     """Of each algorithm that is timed, on each task, the first seed that is done; unless one was timed already."""
     done: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in study.runs:
-        if run.settings["algorithm"]["name"] in TIMED and standing_of(root, run).state == "done":
+        if run.config.algorithm.name in TIMED and standing_of(root, run).state == "done":
             done.setdefault((run.task, run.algorithm), []).append(run)
     return [runs[0] for runs in done.values() if all(timing_of(root, run) is None for run in runs)]

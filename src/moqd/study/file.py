@@ -1,10 +1,13 @@
-"""Studies of the user's own, from a TOML or JSON file. All that is wrong in one is said at once, each with its line.
+"""Studies of the user's own, from a TOML or JSON file. All that is wrong in one is said at once, each with its key.
 
 A file names tasks, algorithms and their options; nothing in it is imported or evaluated.
 """
 
+import json
 import math
 import re
+import tomllib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -18,19 +21,26 @@ from moqd.algorithms import ALGORITHMS
 from moqd.algorithms.algorithm import check_cells
 from moqd.core.networks import Policy, apply_policy
 from moqd.core.types import Genes, Genotype, Key
-from moqd.io.errors import InputError, one_line, unknown_name
+from moqd.io.errors import InputError, known_name, one_line, unknown_name
 from moqd.io.files import read_text
-from moqd.io.options import MOST_SEED, is_count, overridden, restored
+from moqd.io.options import checked_seed, is_count, overridden, restored, whole_number
 from moqd.runs.presets import BATCHES, PRESETS
-from moqd.study.document_lines import DocumentError, Lines, Place, parsed
-from moqd.study.plan import MOST_RUNS, REFERENCE, Study, Variant, make_study
+from moqd.study.plan import (
+    COUNTS,
+    MOST_RUNS,
+    REFERENCE,
+    Study,
+    Variant,
+    check_budget,
+    check_new,
+    check_size,
+    check_some,
+    make_study,
+)
 from moqd.tasks import TASKS, Task, make_task
 
-SUFFIXES = (".toml", ".json")
-COUNTS = {"iterations": 0, "evaluations": 0, "log_every": 1, "snapshot_every": 1}
-"""Keys of which the value is a whole number, and the least that it may be."""
+PARSERS = {".toml": tomllib.loads, ".json": lambda text: json.loads(text, object_pairs_hook=_each_once)}
 KEYS = ("name", "preset", "tasks", "algorithms", "seeds", "reference", *COUNTS, "task", "algorithm")
-EXAMPLES = {"task": "hopper-2", "algorithm": REFERENCE}
 NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,100}")
 NAME_RULE = "up to 100 letters, digits, '.', '_' and '-', of which the first is no '.'"
 """So that it can be the name of a folder."""
@@ -42,26 +52,41 @@ MOST_OF_AN_OPTION = 2**31 - 1
 """Whole numbers; larger ones would fill the memory as soon as the task or the algorithm is made."""
 MOST_LISTED = 100
 
+Place = tuple[str | int, ...]
+"""Keys of tables and numbers of elements, from the outside in."""
+
 
 def read_study(path: Path) -> Study:
     """The study that the file describes; the error lists every problem in a line of its own."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{str(path)!r} is no study; give a file whose name ends in {' or '.join(SUFFIXES)}.")
+    suffix = path.suffix.lower()
+    if suffix not in PARSERS:
+        raise InputError(f"{str(path)!r} is no study; give a file whose name ends in {' or '.join(PARSERS)}.")
     text = read_text(path, most=MOST_BYTES).removeprefix("\ufeff")
     try:
-        reader = _Reader(*parsed(text, path.suffix.lower()))
-    except DocumentError as error:
-        raise InputError(_listed(path, [(error.line, str(error))])) from error
-    study = reader.study(path.stem)
+        content = PARSERS[suffix](text)
+        reader = _Reader(content if isinstance(content, dict) else {})
+        study = reader.study(path.stem)
+    except InputError as error:
+        raise InputError(_listed(path, [str(error)])) from error
+    except (ValueError, RecursionError) as error:  # no such format, too deep, or a number that is too long
+        raise InputError(_listed(path, [f"this is not valid {suffix[1:].upper()}: {error}"])) from error
     if study is None:
-        raise InputError(_listed(path, sorted(reader.problems, key=lambda problem: problem[0])))
+        raise InputError(_listed(path, list(reader.problems)))
     return study
 
 
-def _listed(path: Path, problems: list[tuple[int, str]]) -> str:
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of JSON, whose parser would take the last of several values; TOML's refuses them itself."""
+    for key, times in Counter(key for key, _ in pairs).items():
+        if times > 1:
+            raise InputError(f"key {key!r} is given twice; give it once.")
+    return dict(pairs)
+
+
+def _listed(path: Path, problems: list[str]) -> str:
     number = len(problems)
     head = f"{one_line(str(path))} has {'a problem' if number == 1 else f'{number} problems'}:"
-    shown = [f"  line {line}: {one_line(text)}" for line, text in problems[:MOST_LISTED]]
+    shown = [f"  {one_line(text)}" for text in problems[:MOST_LISTED]]
     more = [f"  and {number - MOST_LISTED} more."] if number > MOST_LISTED else []
     return "\n".join([head, *shown, *more])
 
@@ -69,31 +94,49 @@ def _listed(path: Path, problems: list[tuple[int, str]]) -> str:
 class _Reader:
     """From the content of a file to a study; what is wrong is noted and left out, so that the rest is read too."""
 
-    def __init__(self, content: dict[str, Any], lines: Lines) -> None:
-        self._content, self._lines = content, lines
-        self.problems: dict[tuple[int, str], None] = {}
-        """Line and text, each once."""
-        self._doubtful: set[tuple[str, str]] = set()
-        """Tasks and algorithms of which an option was left out."""
+    def __init__(self, content: dict[str, Any]) -> None:
+        self._content = content
+        self.problems: dict[str, None] = {}
+        """Each once, in the order in which they were found."""
+        self._doubtful: set[str] = set()
+        """Algorithms of which an option was left out."""
 
     def study(self, stem: str) -> Study | None:
         """The study, named after the file where it has no name; None if there are problems."""
-        self._check_keys()
-        name, preset = self._name(stem), self._preset()
-        counts = {key: self._count(key, least) for key, least in COUNTS.items() if key in self._content}
-        options, seeds_of, variants = self._task_options(), self._seeds_of_tasks(), self._variants()
+        content = self._content
+        for key in content:
+            self._try((key,), known_name, "key", key, KEYS)
+        name = content.get("name", stem)
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            self._wrong(("name",), f"name is {name!r}; give a name of {NAME_RULE}.")
+        self._try(("evaluations",), check_budget, content.get("iterations"), content.get("evaluations"))
+        counts = {key: content[key] for key in COUNTS if key in content}
+        for key, value in counts.items():
+            self._try((key,), partial(whole_number, least=COUNTS[key]), key, value)
+        preset = (
+            self._try(("preset",), known_name, "preset", content["preset"], PRESETS) if "preset" in content else None
+        )
+
+        tables, seeds_of = self._tables("task"), {}
+        for task, table in tables.items():
+            if "seeds" in table:
+                seeds_of[task] = self._seeds(("task", task, "seeds"), table.pop("seeds"))
+        options = {task: self._task_options(task, table) for task, table in tables.items() if task in TASKS}
+        variants = {label: self._variant(label, table) for label, table in self._tables("algorithm").items()}
         known = {label: Variant(label, {}) for label in ALGORITHMS} | variants
         task_names, labels = self._names("task", TASKS), self._names("algorithm", known)
-        reference, seeds = self._reference(labels, known), self._seeds(("seeds",), self._content.get("seeds", []))
+        self._check_used("task", tables, task_names, TASKS)
+        self._check_used("algorithm", variants, labels, known)
+        seeds = self._seeds(("seeds",), content.get("seeds", []))
+        sound, reference = [label for label in labels if label in known], content.get("reference")
+        if "reference" in content and sound and reference not in labels:
+            self._try(("reference",), known_name, "reference", reference, sound)
 
         tasks = {task: options.get(task, {}) for task in task_names if task in TASKS}
         algorithms = {label: variant for label in labels if (variant := known.get(label))}
-        self._check_used("task", options, task_names, TASKS)
-        self._check_used("algorithm", variants, labels, known)
         number = len(algorithms) * sum(len(seeds_of.get(task, seeds)) for task in tasks)
-        if number > MOST_RUNS:
-            self._wrong(("seeds",), f"these are {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
-        else:
+        self._try(("seeds",), check_size, number)
+        if number <= MOST_RUNS:
             self._check_pairs(tasks, algorithms, labels, preset)
         if self.problems:
             return None
@@ -109,62 +152,19 @@ class _Reader:
         )
 
     def _wrong(self, place: Place, what: object) -> None:
-        self.problems[self._lines.of(place), str(what)] = None
+        """With its key: of algorithm.mine.ga_batch, "ga_batch is 0" becomes "algorithm.mine.ga_batch is 0"."""
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
+        text, last = str(what), str(place[-1])
+        said = f"{path}{text.removeprefix(last)}" if text.startswith(f"{last} is ") else f"{path}: {text}"
+        self.problems[said] = None
 
-    def _check_keys(self) -> None:
-        for line, key in self._lines.twice:
-            self.problems[line, f"key {key!r} is given twice; give it once."] = None
-        for key in self._content:
-            if key not in KEYS:
-                self._wrong((key,), unknown_name("key", key, KEYS))
-        if "iterations" in self._content and "evaluations" in self._content:
-            later = max(("iterations",), ("evaluations",), key=self._lines.of)
-            self._wrong(later, "iterations and evaluations are both given; give one of the two and not the other.")
-
-    def _name(self, stem: str) -> str:
-        name = self._content.get("name", stem)
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            what = "name" if "name" in self._content else "there is no name, and that of the file"
-            self._wrong(("name",), f"{what} is {name!r}; give a name of {NAME_RULE}.")
-        return str(name)
-
-    def _preset(self) -> str | None:
-        return self._one_of(("preset",), "preset", PRESETS) if "preset" in self._content else None
-
-    def _reference(self, labels: Collection[str], known: Collection[str]) -> str | None:
-        """One of the study's labels, where these are known; one with a mistake is said there, and not proposed."""
-        reference, sound = self._content.get("reference"), [label for label in labels if label in known]
-        if "reference" not in self._content or not sound or (isinstance(reference, str) and reference in labels):
-            return None if reference not in sound else str(reference)
-        return self._one_of(("reference",), "reference", sound)
-
-    def _one_of(self, place: Place, kind: str, known: Collection[str], *, of: str = "") -> str | None:
-        """The name that stands at the place, if it is known."""
-        name: Any = self._content
-        for part in place:
-            name = name[part]
-        if isinstance(name, str) and name in known:
-            return name
-        if isinstance(name, str):
-            self._wrong(place, unknown_name(kind, name, known, of=of))
-        else:
-            self._wrong(place, f"{kind} is {name!r}; give one of {', '.join(known)}.")
-        return None
-
-    def _count(self, key: str, least: int) -> Any:
-        if not is_count(self._content[key], least):
-            self._wrong((key,), f"{key} is {self._content[key]!r}; give a whole number of at least {least}.")
-        return self._content[key]
-
-    def _seeds_of_tasks(self) -> dict[str, Sequence[int]]:
-        """Of the tasks that have others than the study."""
-        tables = self._content.get("task", {})
-        tables = tables if isinstance(tables, dict) else {}
-        return {
-            task: self._seeds(("task", task, "seeds"), table["seeds"])
-            for task, table in tables.items()
-            if isinstance(table, dict) and "seeds" in table
-        }
+    def _try(self, place: Place, check: Callable[..., Any], *arguments: Any) -> Any:
+        """What the rule gives, or None where it is broken, which is noted."""
+        try:
+            return check(*arguments)
+        except InputError as error:
+            self._wrong(place, error)
+            return None
 
     def _seeds(self, place: Place, given: Any) -> Sequence[int]:
         """Those that can be used, each once."""
@@ -173,40 +173,29 @@ class _Reader:
         if not isinstance(given, list):
             self._wrong(place, f"seeds is {given!r}; give how many, from 1 to {MOST_RUNS}, or a list.")
             return ()
-        if not given:
-            self._wrong(place, "there are no seeds; give how many, such as 5, or a list of them.")
-        allowed = f"give whole numbers from 0 to {MOST_SEED}."
+        self._try(place, check_some, "seeds", given)
         seeds: dict[int, None] = {}
-        for i, seed in enumerate(given):
-            if not isinstance(seed, int) or isinstance(seed, bool):
-                self._wrong((*place, i), f"seed {seed!r} is no whole number; {allowed}")
-            elif not 0 <= seed <= MOST_SEED:
-                self._wrong((*place, i), f"seed {seed} is {'negative' if seed < 0 else 'too large'}; {allowed}")
-            elif seed in seeds:
-                self._wrong((*place, i), _given_twice("seed", seed))
-            else:
+        for i, value in enumerate(given):
+            seed = self._try((*place, i), checked_seed, value)
+            if seed is not None:
+                self._try((*place, i), check_new, "seed", seed, seeds)
                 seeds[seed] = None
         return tuple(seeds)
 
     def _names(self, kind: str, known: Collection[str]) -> dict[str, Place]:
         """The names in the list of tasks or algorithms, each once, with its place; also those that are not known."""
-        key, example = f"{kind}s", f'"{EXAMPLES[kind]}"'
+        key = f"{kind}s"
         given = self._content.get(key, [])
         if not isinstance(given, list):
-            self._wrong((key,), f"{key} is {given!r}; give a list of names, such as [{example}].")
+            self._wrong((key,), f"{key} is {given!r}; give a list of names.")
             return {}
-        if not given:
-            self._wrong((key,), f"there are no {key}; give at least one, such as [{example}].")
+        self._try((key,), check_some, key, given)
         names: dict[str, Place] = {}
         for i, name in enumerate(given):
-            if not isinstance(name, str):
-                self._wrong((key, i), f"{kind} {name!r} is no name; give one in quotes, such as {example}.")
-            elif name in names:
-                self._wrong((key, i), _given_twice(kind, name))
-            else:
-                names[name] = (key, i)
-                if name not in known:
-                    self._wrong((key, i), unknown_name(kind, name, known))
+            self._try((key, i), known_name, kind, name, known)
+            if isinstance(name, str):
+                self._try((key, i), check_new, kind, name, names)
+                names.setdefault(name, (key, i))
         return names
 
     def _tables(self, kind: str) -> dict[str, dict[str, Any]]:
@@ -217,42 +206,26 @@ class _Reader:
             return {}
         for name, table in given.items():
             if not isinstance(table, dict):
-                self._wrong((kind, name), f"{kind} {name!r} is {table!r}; give a table of its options.")
-        return {name: table if isinstance(table, dict) else {} for name, table in given.items()}
+                self._wrong((kind, name), f"{name} is {table!r}; give a table of its options.")
+        return {name: dict(table) if isinstance(table, dict) else {} for name, table in given.items()}
 
-    def _task_options(self) -> dict[str, dict[str, Any]]:
-        """By task, the options that it takes; none of tasks that are not known."""
-        tables = {
-            task: {option: value for option, value in table.items() if option != "seeds"}
-            for task, table in self._tables("task").items()
-        }
-        known = {task: (*_fields_of(TASKS[task].config), "reference_point") for task in tables if task in TASKS}
-        return {
-            task: self._sound("task", task, table, known[task], partial(_try_task, task)) if task in known else {}
-            for task, table in tables.items()
-        }
+    def _task_options(self, task: str, table: Mapping[str, Any]) -> dict[str, Any]:
+        """Those that the task takes."""
+        known = (*_fields_of(TASKS[task].config), "reference_point")
+        return self._sound("task", task, table, known, partial(_try_task, task))
 
-    def _variants(self) -> dict[str, Variant | None]:
-        """By label, those that have a table; None where it is not known what they are variants of."""
-        return {label: self._variant(label, table) for label, table in self._tables("algorithm").items()}
-
-    def _variant(self, label: str, table: Mapping[str, Any]) -> Variant | None:
-        place, base = ("algorithm", label), label if label in ALGORITHMS else None
+    def _variant(self, label: str, table: dict[str, Any]) -> Variant | None:
+        """None where it is not known what it is a variant of."""
+        place, base = ("algorithm", label), label
         if label in ALGORITHMS and "base" in table:
-            self._wrong(
-                (*place, "base"),
-                f"{label!r} is one of moqd's algorithms and has no base; leave base out, or give the variant a name of "
-                "its own.",
-            )
-        elif "base" in table:
-            base = self._one_of((*place, "base"), "base", ALGORITHMS, of=f"algorithm {label!r}")
-            if not NAME.fullmatch(label):
-                self._wrong(place, f"algorithm {label!r} cannot be named so; give a name of {NAME_RULE}.")
+            self._wrong((*place, "base"), f"{label!r} is one of moqd's algorithms and has no base; leave it out.")
+        elif label not in ALGORITHMS and "base" not in table:
+            self._wrong(place, f'it has no base; give the algorithm that it is a variant of, such as "{REFERENCE}".')
+            return None
         elif label not in ALGORITHMS:
-            self._wrong(
-                place,
-                f'algorithm {label!r} has no base; give the algorithm that it is a variant of, such as "{REFERENCE}".',
-            )
+            base = self._try((*place, "base"), known_name, "base", table["base"], ALGORITHMS)
+            if not NAME.fullmatch(label):
+                self._wrong(place, f"an algorithm cannot be named so; give a name of {NAME_RULE}.")
         if base is None:
             return None
         config = ALGORITHMS[base].config
@@ -269,30 +242,26 @@ class _Reader:
         attempt: Callable[[Mapping[str, Any]], Any],
     ) -> dict[str, Any]:
         """The options that `attempt` takes, one by one."""
-        sound = {}
-        for option, value in options.items():
-            problem: object
-            if option in known:
-                problem = _too_large(kind, option, value) or _refusal(attempt, {option: value})
-            elif option in KEYS:
-                problem = f"{option!r} is no option of {kind} {name!r}, but a key of the study; move it to the top."
-            else:
-                problem = unknown_name("option", option, known, of=f"{kind} {name!r}")
-            if problem:
-                self._wrong((kind, name, option), problem)
-                self._doubtful.add((kind, name))
-            else:
-                sound[option] = value
+
+        def check(option: str, value: Any) -> bool:
+            if option in KEYS and option not in known:
+                raise InputError(f"{option!r} is no option of {kind} {name!r}, but a key of the study.")
+            known_name("option", option, known, of=f"{kind} {name!r}")
+            _check_large(kind, option, value)
+            attempt({option: value})
+            return True
+
+        sound = {key: value for key, value in options.items() if self._try((kind, name, key), check, key, value)}
+        if kind == "algorithm" and len(sound) < len(options):
+            self._doubtful.add(name)
         return sound
 
     def _check_used(self, kind: str, tables: Collection[str], given: Collection[str], known: Collection[str]) -> None:
         """That options are of what the study has, unless its list seems to have the name with a mistake."""
-        sound, mistaken = ([name for name in given if (name in known) == right] for right in (True, False))
+        mistaken = [name for name in given if name not in known]
         for name in tables:
             if given and name not in given and not get_close_matches(name, mistaken):
-                near = get_close_matches(name, sound, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"add it to {kind}s, or leave its options out."
-                self._wrong((kind, name), f"the study has no {kind} {name!r}, of which options are given; {hint}")
+                self._wrong((kind, name), unknown_name(kind, name, set(given) & set(known), of="the study"))
 
     def _check_pairs(
         self,
@@ -307,7 +276,7 @@ class _Reader:
             labels: dict[Any, str] = {}
             for label, variant in algorithms.items():
                 settings = self._built(task, label, variant, places[label], preset)
-                if settings is None or ("algorithm", label) in self._doubtful or not comparable:
+                if settings is None or label in self._doubtful or not comparable:
                     continue
                 first = labels.setdefault(settings, label)
                 if first != label:
@@ -327,46 +296,29 @@ class _Reader:
             return attempt(variant.options)
         except InputError:
             pass
-        if problem := _refusal(attempt, {}):
-            self._wrong(place, problem)
+        if self._try(place, attempt, {}) is None:
             return None
         taken: dict[str, Any] = {}
         for option, value in variant.options.items():
-            if problem := _refusal(attempt, {**taken, option: value}):
-                self._wrong(("algorithm", label, option), problem)
-            else:
+            if self._try(("algorithm", label, option), attempt, {**taken, option: value}) is not None:
                 taken[option] = value
         return None
-
-
-def _given_twice(what: str, value: object) -> str:
-    return f"{what} {value!r} is given twice, which would be the same runs; give it once."
 
 
 def _fields_of(config: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(config))
 
 
-def _refusal(attempt: Callable[[Mapping[str, Any]], Any], options: Mapping[str, Any]) -> str:
-    """Why these options are not taken; empty if they are."""
-    try:
-        attempt(options)
-    except InputError as error:
-        return str(error)
-    return ""
-
-
-def _too_large(kind: str, option: str, value: Any) -> str:
-    """What to say of whole numbers that would fill the memory."""
+def _check_large(kind: str, option: str, value: Any) -> None:
+    """Raises for whole numbers that would fill the memory."""
     most = MOST_OF_A_BATCH if option in BATCHES else MOST_OF_AN_OPTION
     if kind == "task" and option != "reference_point":
         most = MOST_OF_A_TASK
     numbers = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, int)]
     if not all(abs(number) <= most for number in numbers):
-        return f"{option} is {value!r}, which is too large; give whole numbers of at most {most}."
+        raise InputError(f"{option} is {value!r}, which is too large; give whole numbers of at most {most}.")
     if option == "num_cells" and math.prod(numbers) > most:
-        return f"num_cells is {value!r}, which is too many; give at most {most} cells in all."
-    return ""
+        raise InputError(f"{option} is {value!r}, which is too many; give at most {most} cells in all.")
 
 
 def _try_task(task: str, options: Mapping[str, Any]) -> None:
@@ -381,8 +333,7 @@ def _build(task: str, label: str, base: str, preset: str | None, options: Mappin
     """Builds an algorithm for a task, to no end but to see that it can be; gives its settings, to be compared."""
     variant = Variant(base, options)
     study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
-    settings = {name: value for name, value in study.runs[0].settings["algorithm"].items() if name != "name"}
-    config = restored(ALGORITHMS[base].config, settings, f"algorithm {label!r}")
+    config = restored(ALGORITHMS[base].config, study.runs[0].config.algorithm.options, f"algorithm {label!r}")
     check_cells(config.num_cells, _outline(task))
     ALGORITHMS[base].build(label, config, _outline(task))
     return base, config

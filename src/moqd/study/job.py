@@ -19,7 +19,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, TextIO
 
-from moqd.algorithms import restore_algorithm
 from moqd.core.devices import use_devices
 from moqd.io.errors import (
     BusyError,
@@ -32,12 +31,13 @@ from moqd.io.errors import (
 )
 from moqd.io.files import FORMAT, own_folder, read_json, read_tensors, write_json
 from moqd.runs.compilation import use_cache
+from moqd.runs.config import RunConfig
 from moqd.runs.control import Control
-from moqd.runs.folder import ARCHIVE, CONFIG, last_row, read_config, saved_iteration
+from moqd.runs.folder import ARCHIVE, CONFIG, OUTCOME, TIMING, last_row, read_config, saved_iteration
 from moqd.runs.lock import is_held
-from moqd.runs.session import OUTCOME, TIMING, Callback, resume, run
+from moqd.runs.session import Callback
+from moqd.runs.start import resume, run
 from moqd.runs.timing import time_parts, write_timing
-from moqd.tasks import make_task
 from moqd.tasks.user_code import load_own
 
 
@@ -52,12 +52,12 @@ class Ending(IntEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is to do; made of what JSON holds, because it is sent to other processes and machines."""
+    """What a process is to do; it is sent to other processes and machines as JSON."""
 
     folder: str
     """Of the run."""
-    settings: Mapping[str, Any]
-    """Of the run, as `PlannedRun` has them."""
+    config: RunConfig
+    """Of the run."""
     cores: int
     """How many of the CPU's cores it may use."""
     checkpoint_minutes: float = 5.0
@@ -69,7 +69,12 @@ class Job:
     """...and whether they also stand for what they were before their files changed."""
 
     def to_json(self) -> str:
-        return json.dumps(self.__dict__)
+        return json.dumps({**self.__dict__, "config": self.config.settings()})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Job":
+        content = json.loads(text)
+        return cls(**content | {"config": RunConfig.from_settings(content["config"], Path(content["folder"]))})
 
 
 class Log(Callback):
@@ -81,11 +86,11 @@ class Log(Callback):
         self._logged = False
 
     def on_checkpoint(self, path: Path) -> None:
-        if int(path.name) == self._job.settings["iterations"]:
+        if int(path.name) == self._job.config.iterations:
             os._exit(_done(Path(self._job.folder)))
 
-    def on_start(self, config: Mapping[str, Any]) -> None:
-        say(f"process {os.getpid()} begins, with {len(config['devices'])} devices")
+    def on_start(self, config: RunConfig) -> None:
+        say(f"process {os.getpid()} begins, with {len(config.surroundings.devices or ())} devices")
 
     def on_log(self, row: Mapping[str, float]) -> None:
         self._logged = True
@@ -108,7 +113,7 @@ def stamped(text: str) -> str:
 
 def main(lines: TextIO) -> Ending:
     """Does the job in the first line."""
-    job, control = Job(**json.loads(lines.readline())), Control()
+    job, control = Job.from_json(lines.readline()), Control()
     threading.Thread(target=_obey, args=(lines, job, control), daemon=True, name="moqd-orders").start()
     folder = Path(job.folder)
     try:
@@ -139,34 +144,33 @@ def _obey(lines: TextIO, job: Job, control: Control) -> None:
 
 
 def _do(job: Job, folder: Path, control: Control) -> Ending:
-    settings = job.settings
-    if not job.timing and _is_there(folder, settings):
+    config = job.config
+    if not job.timing and _is_there(folder, config.iterations):
         return Ending.DONE  # another study has made it in the meantime
     use_devices(job.cores)
     use_cache()
     for spec in job.own_tasks:
         load_own(spec, accept_changes=job.accept_changes)
-    task_options = dict(settings["task"])
-    task = make_task(task_options.pop("name"), **task_options)
-    algorithm = restore_algorithm(settings["algorithm"], task)
+    task = config.task.make()
+    algorithm = config.algorithm.make(task)
     if job.timing:
-        write_timing(folder / TIMING, time_parts(algorithm, task, seed=settings["seed"]))
+        write_timing(folder / TIMING, time_parts(algorithm, task, seed=config.seed))
         return Ending.DONE
 
     if (folder / CONFIG).exists():
-        check_same(folder, settings)
+        read_config(folder).check_same(config, folder)
         resume(folder, callbacks=[Log(job)], control=control)
     else:
         try:
             run(
                 algorithm,
                 task,
-                iterations=settings["iterations"],
-                seed=settings["seed"],
+                iterations=config.iterations,
+                seed=config.seed,
                 out=folder,
-                log_every=settings["log_every"],
+                log_every=config.log_every,
                 checkpoint_minutes=job.checkpoint_minutes,
-                snapshot_every=settings["snapshot_every"],
+                snapshot_every=config.snapshot_every,
                 callbacks=[Log(job)],
                 control=control,
             )
@@ -183,33 +187,20 @@ def _done(folder: Path) -> Ending:
     return Ending.DONE
 
 
-def is_done(folder: Path, settings: Mapping[str, Any]) -> bool:
+def is_done(folder: Path, iterations: int) -> bool:
     """Whether its files say that the run was made to its end, by a study or by anything else."""
-    iterations, state = settings["iterations"], outcome_of(folder).get("state")
+    state = outcome_of(folder).get("state")
     whole = (folder / ARCHIVE).is_file() and (folder / CONFIG).is_file() and last_row(folder)[0] == iterations
     return whole and (state == "done" or (state is None and saved_iteration(folder) == iterations))
 
 
-def _is_there(folder: Path, settings: Mapping[str, Any]) -> bool:
+def _is_there(folder: Path, iterations: int) -> bool:
     """Whether the run is done and its archive can be read; one that is damaged is made from the last checkpoint."""
     with suppress(InputError):
-        if is_done(folder, settings) and not is_held(folder):
+        if is_done(folder, iterations) and not is_held(folder):
             read_tensors(folder / ARCHIVE)
             return True
     return False
-
-
-def check_same(folder: Path, settings: Mapping[str, Any]) -> None:
-    """The folder's name says that it is the same run; this sees whether that is true."""
-    check_settings(read_config(folder), settings, folder)
-
-
-def check_settings(config: Mapping[str, Any], settings: Mapping[str, Any], path: Path) -> None:
-    """Raises where the config in a file is not that of a run with these settings."""
-    recorded = {**config, "task": config["task"]["options"]}
-    different = [name for name, value in settings.items() if recorded.get(name) != value]
-    if different:
-        raise InputError(f"{str(path)!r} holds a run with another {' and '.join(different)}; move it away.")
 
 
 def write_outcome(folder: Path, state: str, reason: str) -> None:

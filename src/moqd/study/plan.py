@@ -1,18 +1,17 @@
-"""A study: tasks x algorithms x seeds under one preset. Here is what it consists of; `conduct.py` carries it out.
+"""A study: tasks x algorithms x seeds under one preset. Here is what it consists of; `execute.py` makes its runs.
 
 A run is known by a hash of its settings, so that studies which need the same run share it.
 """
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
 from moqd.algorithms import ABLATIONS, ALGORITHMS
-from moqd.io.errors import InputError, unknown_name
-from moqd.io.options import MOST_SEED, is_count, overridden, recorded
+from moqd.io.errors import InputError, known_name
+from moqd.io.options import checked_seed, overridden, whole_number
+from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
 from moqd.runs.presets import BATCHES, iterations_for, preset_for
 from moqd.tasks import TASKS, make_task
 
@@ -22,6 +21,9 @@ MOST_RUNS = 10_000
 """Of a study; the file that lists them must stay one that can be read."""
 REFERENCE = "mome-p2c"
 """The algorithm that all others are compared with, if it is in the study."""
+
+COUNTS = {"iterations": 0, "evaluations": 0, "log_every": 1, "snapshot_every": 1}
+"""Settings that are whole numbers, and the least that each may be."""
 
 PAPER_TASKS = ("ant-2", "ant-3", "halfcheetah-2", "hopper-2", "hopper-3", "walker-2")
 BASELINES = (REFERENCE, "mome-pgx", "mome", "pga-me", "nsga2", "nsga2-small", "spea2", "spea2-small")
@@ -45,19 +47,22 @@ STUDIES = {
 class PlannedRun:
     """One run of a study."""
 
-    task: str
     algorithm: str
     """Its label in the study: the name of an algorithm, or of a variant of one."""
-    seed: int
-    settings: Mapping[str, Any]
-    """All that the result depends on: task and algorithm with all of their options, seed, iterations..."""
+    config: RunConfig
+
+    @property
+    def task(self) -> str:
+        return self.config.task.name
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
 
     @property
     def key(self) -> str:
         """The name of its folder, which says what it is and tells it from all others."""
-        canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
-        digest = hashlib.sha256(canonical.encode()).hexdigest()[:12]
-        return f"{self.task}-{self.settings['algorithm']['name']}-{self.seed}-{digest}"
+        return f"{self.task}-{self.config.algorithm.name}-{self.seed}-{self.config.digest}"
 
 
 @dataclass(frozen=True)
@@ -120,46 +125,39 @@ def make_study(
     If neither `iterations` nor `evaluations` is given, the preset says; without a preset, the robots are run as `small`
     and other tasks with their defaults.
     """
+    seeds_of = seeds_of or {}
     for what, given in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
-        if not given:
-            raise InputError(f"study {name!r} has no {what}; give at least one.")
-    for task, own in (seeds_of or {}).items():
-        if task not in tasks:
-            raise unknown_name("task", task, tasks, of="seeds_of")
-        if not own:
-            raise InputError(f"study {name!r} has no seeds for {task!r}; give at least one.")
-    of_task = {task: unique("seed", (seeds_of or {}).get(task, seeds)) for task in tasks}
-    _check_size(name, len(algorithms) * sum(map(len, of_task.values())))
-    every_seed = tuple(dict.fromkeys(seed for own in of_task.values() for seed in own))
-    for seed in every_seed:
-        if not is_count(seed, 0) or seed > MOST_SEED:
-            raise InputError(f"seed {seed!r} is none; give whole numbers from 0 to {MOST_SEED}.")
-    if reference is not None and reference not in algorithms:
-        raise unknown_name("reference", reference, algorithms)
-    if iterations is not None and evaluations is not None:
-        raise InputError("iterations and evaluations are both given; give one of the two and not the other.")
-    for what, count in (("iterations", iterations), ("evaluations", evaluations)):
-        if count is not None and not is_count(count, 0):
-            raise InputError(f"{what} is {count!r}; give a whole number of at least 0.")
-    for what, count in (("log_every", log_every), ("snapshot_every", snapshot_every)):
-        if count is not None and not is_count(count):
-            raise InputError(f"{what} is {count!r}; give a whole number of at least 1.")
-    runs = [
-        _planned(task, options, label, variant, seed, preset, (iterations, evaluations), log_every, snapshot_every)
-        for seed in every_seed
+        check_some(what, given)
+    for task, own in seeds_of.items():
+        known_name("task", task, tasks, of="seeds_of")
+        check_some(f"seeds of {task}", own)
+    of_task = {task: unique("seed", seeds_of.get(task, seeds)) for task in tasks}
+    check_size(len(algorithms) * sum(map(len, of_task.values())))
+    every_seed = tuple(dict.fromkeys(checked_seed(seed) for own in of_task.values() for seed in own))
+    if reference is not None:
+        known_name("reference", reference, algorithms)
+    check_budget(iterations, evaluations)
+    counts = dict(zip(COUNTS, (iterations, evaluations, log_every, snapshot_every), strict=True))
+    for what, count in counts.items():
+        if count is not None:
+            whole_number(what, count, least=COUNTS[what])
+    budget = iterations, evaluations
+    configs = {
+        (task, label): _config(task, options, label, variant, preset, budget, log_every, snapshot_every)
         for task, options in tasks.items()
-        if seed in of_task[task]
         for label, variant in algorithms.items()
+    }
+    seen: dict[str, str] = {}
+    for (task, label), config in configs.items():
+        other = seen.setdefault(config.digest, label)
+        if other != label:
+            raise InputError(f"{label!r} on {task!r} is the same run as {other!r}; leave one of the two out.")
+    runs = [
+        PlannedRun(label, replace(config, seed=seed))
+        for seed in every_seed
+        for (task, label), config in configs.items()
+        if seed in of_task[task]
     ]
-    seen: dict[str, PlannedRun] = {}
-    for run in runs:
-        if run.key in seen:
-            other = seen[run.key]
-            raise InputError(
-                f"{run.algorithm!r} on {run.task!r} with seed {run.seed} is the same run as {other.algorithm!r} with "
-                f"seed {other.seed}; leave one of the two out."
-            )
-        seen[run.key] = run
     first = REFERENCE if REFERENCE in algorithms else next(iter(algorithms))
     return Study(name, tuple(tasks), tuple(algorithms), every_seed, reference or first, tuple(runs))
 
@@ -173,9 +171,7 @@ def named_study(
     **others: Any,
 ) -> Study:
     """One of the studies that have a name, or a part of it, or with other settings (those of `make_study`)."""
-    if name not in STUDIES:
-        raise unknown_name("study", name, STUDIES)
-    preset, usual, number = STUDIES[name]
+    preset, usual, number = STUDIES[known_name("study", name, STUDIES)]
     return make_study(
         name,
         tasks={task: {} for task in unique("task", tasks or PAPER_TASKS)},
@@ -187,49 +183,60 @@ def named_study(
 
 def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
     """The same study with other seeds, the same for all tasks."""
-    _check_size(study.name, len(study.tasks) * len(study.algorithms) * len(seeds))
+    check_size(len(study.tasks) * len(study.algorithms) * len(seeds))
     example = {(run.task, run.algorithm): run for run in study.runs}
     runs = tuple(
-        replace(example[of], seed=seed, settings={**example[of].settings, "seed": seed})
+        replace(example[of], config=replace(example[of].config, seed=seed))
         for seed in seeds
         for of in product(study.tasks, study.algorithms)
     )
     return replace(study, seeds=tuple(seeds), runs=runs)
 
 
-def _check_size(name: str, number: int) -> None:
+def check_some(what: str, given: Collection[Any]) -> None:
+    if not given:
+        raise InputError(f"there are no {what}; give at least one.")
+
+
+def check_size(number: int) -> None:
     if number > MOST_RUNS:
-        raise InputError(f"study {name!r} has {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
+        raise InputError(f"these are {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
+
+
+def check_budget(iterations: Any, evaluations: Any) -> None:
+    if iterations is not None and evaluations is not None:
+        raise InputError("iterations and evaluations are both given; give one of the two and not the other.")
 
 
 def unique(what: str, values: Sequence[Any]) -> list[Any]:
     """The values, of which none may be given twice."""
     for i, value in enumerate(values):
-        if value in values[:i]:
-            raise InputError(f"{what} {value!r} is given twice, which would be the same runs; give it once.")
+        check_new(what, value, values[:i])
     return list(values)
 
 
-def _planned(
+def check_new(what: str, value: Any, others: Collection[Any]) -> None:
+    if value in others:
+        raise InputError(f"{what} {value!r} is given twice, which would be the same runs; give it once.")
+
+
+def _config(
     task: str,
     task_options: Mapping[str, Any],
     label: str,
     variant: Variant,
-    seed: int,
     preset: str | None,
     budget: tuple[int | None, int | None],
     log_every: int | None,
     snapshot_every: int | None,
-) -> PlannedRun:
-    if task not in TASKS:
-        raise unknown_name("task", task, TASKS)
-    if variant.base not in ALGORITHMS:
-        raise unknown_name("algorithm", variant.base, ALGORITHMS)
+) -> RunConfig:
+    """Of an algorithm on a task, whatever the seed."""
+    entry = ALGORITHMS[known_name("algorithm", variant.base, ALGORITHMS)]
+    known_name("task", task, TASKS)
     preset = preset or ("small" if TASKS[task].policies else None)
     of_task = dict(TASKS[task].config.__dict__)
     iterations, evaluations = budget
     usual = every = 10
-    entry = ALGORITHMS[variant.base]
     if preset is None:
         of_algorithm = entry.config_for(make_task(task, **of_task | dict(task_options)))
     else:
@@ -245,12 +252,11 @@ def _planned(
     batch = sum(getattr(algorithm, name) for name in BATCHES if name in known)
     if iterations is None:
         iterations = DEFAULT_ITERATIONS if evaluations is None else iterations_for(evaluations, max(1, batch))
-    settings = {
-        "task": make_task(task, **of_task).options,
-        "algorithm": {"name": variant.base, **recorded(algorithm)},
-        "seed": int(seed),
-        "iterations": iterations,
-        "log_every": every if log_every is None else max(1, round(log_every * every / usual)),
-        "snapshot_every": snapshot_every,
-    }
-    return PlannedRun(task, label, int(seed), json.loads(json.dumps(settings)))
+    return RunConfig(
+        TaskConfig.planned(make_task(task, **of_task)),
+        AlgorithmConfig.of(variant.base, algorithm),
+        seed=0,
+        iterations=iterations,
+        log_every=every if log_every is None else max(1, round(log_every * every / usual)),
+        snapshot_every=snapshot_every,
+    )

@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 
 from moqd.io.errors import InputError, StorageError
 from moqd.io.files import own_folder
-from moqd.runs.folder import CONFIG, METRICS, last_row, load_run
+from moqd.runs.folder import CONFIG, METRICS_CSV, OUTCOME, TIMING, last_row, load_run
 from moqd.runs.lock import is_held
-from moqd.runs.session import OUTCOME, TIMING
 from moqd.runs.timing import read_timing, write_timing
-from moqd.study.job import check_same, is_done, outcome_of, write_outcome
+from moqd.study.job import is_done, outcome_of, write_outcome
 from moqd.study.plan import PlannedRun, Study
-from moqd.study.records import (
+from moqd.study.summaries import (
     RECORDS,
+    Result,
+    Results,
+    Unfinished,
     check_origin,
     check_record,
     read_record,
@@ -25,8 +27,7 @@ from moqd.study.records import (
     without_genotypes,
     write_record,
 )
-from moqd.study.summaries import Result, Results, Unfinished
-from moqd.tasks import Task, make_task
+from moqd.tasks import Task
 
 STATES = ("done", "running", "stopped", "failed", "waiting")
 RUNS = "runs"
@@ -46,7 +47,7 @@ class Standing(NamedTuple):
 
     @property
     def iterations(self) -> int:
-        return int(self.run.settings["iterations"])
+        return self.run.config.iterations
 
 
 def folder_of(root: Path, run: PlannedRun) -> Path:
@@ -59,7 +60,7 @@ def standing_of(root: Path, run: PlannedRun) -> Standing:
     try:
         if _is_recorded(root, run):
             check_record(record_of(root, run), run)
-            return Standing(run, "done", run.settings["iterations"])
+            return Standing(run, "done", run.config.iterations)
         return _standing(folder_of(root, run), run)
     except (OSError, InputError, StorageError) as error:
         return Standing(run, "failed", reason=str(error))
@@ -75,7 +76,7 @@ def _standing(folder: Path, run: PlannedRun) -> Standing:
         return Standing(run, "waiting")
     outcome = outcome_of(folder)
     reached = last_row(folder)
-    if is_done(folder, run.settings):
+    if is_done(folder, run.config.iterations):
         return Standing(run, "done", *reached)
     if is_held(folder):
         return Standing(run, "running", *reached)
@@ -116,7 +117,7 @@ def seconds_left(standings: Sequence[Standing], workers: int) -> float | None:
 def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: None) -> Results:
     """All that is finished, and what is not; `tick` is called after each run that was read."""
     results, unfinished, timings = [], [], {}
-    tasks = {run.task: make_task(**run.settings["task"]) for run in study.runs}
+    tasks = {run.task: run.config.task.make() for run in study.runs}
     for run in study.runs:
         standing = standing_of(root, run)
         if standing.state == "done":
@@ -175,10 +176,10 @@ def _result(root: Path, run: PlannedRun, task: Task) -> Result:
 
 def _read(folder: Path, run: PlannedRun) -> Result:
     """From the folder of a run; raises where it does not hold this run, to its end."""
-    check_same(folder, run.settings)
     loaded = load_run(folder)
-    if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.settings["iterations"]:
-        raise InputError(f"{str(folder / METRICS)!r} is damaged: it does not reach the run's last iteration.")
+    loaded.config.check_same(run.config, folder)
+    if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.config.iterations:
+        raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it does not reach the run's last iteration.")
     check_origin(loaded.config, folder / CONFIG)
     archive = without_genotypes(loaded.archive)
     return Result(

@@ -23,7 +23,7 @@ from typing import IO, Any, Protocol, runtime_checkable
 
 from moqd.io.errors import InputError, one_line
 from moqd.io.files import check_regular, own_folder
-from moqd.runs.session import LOG
+from moqd.runs.folder import LOG
 from moqd.study.job import Ending, Job, note_failure, stamped
 
 ATTEMPTS = 3
@@ -211,7 +211,7 @@ class RayWorkers:
                 )
 
     def submit(self, name: str, job: Job) -> None:
-        self._names[self._do.remote(job.__dict__, self._marker, self._environment)] = name
+        self._names[self._do.remote(job.to_json(), self._marker, self._environment)] = name
         self._jobs[name] = job
 
     def ended(self, seconds: float) -> list[tuple[str, Ending]]:
@@ -241,7 +241,7 @@ class RayWorkers:
         """Nothing to do: when the driver is gone, Ray ends its tasks."""
 
 
-def _on_a_node(job: dict[str, Any], marker: str, environment: dict[str, str]) -> tuple[int, str]:
+def _on_a_node(job: str, marker: str, environment: dict[str, str]) -> tuple[int, str]:
     """What a Ray task does: how the job ended, and why it could not even begin, if so.
 
     Ray cancels a task as Ctrl-C would end a program; here that has the run save and stop, for which the task waits.
@@ -254,7 +254,7 @@ def _on_a_node(job: dict[str, Any], marker: str, environment: dict[str, str]) ->
                 f"{marker!r} is not there on {socket.gethostname()}; put the study on storage that all machines of the "
                 "cluster share (--out)."
             )
-        return int(carry_out(Job(**job), stop.is_set, environment)), ""
+        return int(carry_out(Job.from_json(job), stop.is_set, environment)), ""
     except Exception as error:
         return int(Ending.FAILED), str(error) or type(error).__name__
     finally:
