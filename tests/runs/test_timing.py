@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.algorithms.gradient import together
+from moqd.algorithms.algorithm import concatenate
 from moqd.core.devices import num_cores
 from moqd.runs import timing
 from moqd.runs.compilation import CompileClock
@@ -117,7 +117,7 @@ def test_the_parts_are_those_of_the_run(name):
         return
     vary, train, agent = algorithm.learning
     # What gradients make comes first in a batch.
-    gradient = together(*vary(ask, before))
+    gradient = concatenate(*vary(ask, before))
     assert gradient.source.shape == (algorithm.config.pg_batch,)
     assert_same(gradient, jax.tree.map(lambda leaf: leaf[: algorithm.config.pg_batch], offspring))
     # An agent that is trained on the same experience learns the same.

@@ -102,6 +102,12 @@ def offspring_of(source: Source, genotype: Genotype, preference: Preference) -> 
     return Offspring(genotype, preference, jnp.full(preference.shape[0], source, jnp.int32))
 
 
+@jax.jit
+def concatenate(*groups: Offspring) -> Offspring:
+    """One batch of several."""
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
+
+
 class Draw(IntEnum):
     """What `init` draws: the first batch is the same for every algorithm, whatever else it draws."""
 

@@ -20,18 +20,26 @@ from typing import Literal, NamedTuple, get_args
 
 import jax
 
-from moqd.algorithms.algorithm import Algorithm, Draw, Learning, archive_for, init_key, offspring_of, random_offspring
+from moqd.algorithms.algorithm import (
+    Algorithm,
+    Draw,
+    Learning,
+    archive_for,
+    concatenate,
+    init_key,
+    offspring_of,
+    random_offspring,
+)
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
+    build_operators,
     critic_for_variation,
+    empty_experience,
     learning_metrics,
-    no_experience,
-    parts,
     policy_of,
     recall,
     remember,
-    together,
 )
 from moqd.core import preferences
 from moqd.core.archive import Archive, Parents
@@ -67,7 +75,7 @@ class MomeP2CState(NamedTuple):
 
 def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
     policy, num_objectives = policy_of(name, task, config), task.num_objectives
-    select, vary, credited, initial_credit, recall_obs, add = parts(config, task)
+    select, vary, credited, initial_credit, recall_obs, add = build_operators(config, task)
     batch = config.pg_batch + config.ga_batch + config.actor_batch
     _check(config, batch, num_objectives)
 
@@ -89,7 +97,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         return MomeP2CState(
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agent=init_agent(init_key(key, Draw.AGENT), policy, num_objectives, config, conditioned=True),
-            experience=no_experience(policy, num_objectives, config),
+            experience=empty_experience(policy, num_objectives, config),
             credit=initial_credit(),
         ), offspring
 
@@ -110,7 +118,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         offspring += vary(key_ga, key_line, state.archive, state.credit)  # Iso+LineDD variation
         if config.actor_batch:  # Actor injection
             offspring.append(inject_actor(key_actor, state.agent.actor))
-        return together(*offspring)
+        return concatenate(*offspring)
 
     def learn(keys: Iterable[Key], agent: Agent, experience: Experience) -> tuple[Agent, Losses]:
         key_recall, key_train = keys

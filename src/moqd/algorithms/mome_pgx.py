@@ -20,18 +20,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from moqd.algorithms.algorithm import Algorithm, Draw, Learning, archive_for, init_key, offspring_of, random_offspring
+from moqd.algorithms.algorithm import (
+    Algorithm,
+    Draw,
+    Learning,
+    archive_for,
+    concatenate,
+    init_key,
+    offspring_of,
+    random_offspring,
+)
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
+    build_operators,
     critic_for_variation,
+    empty_experience,
     learning_metrics,
-    no_experience,
-    parts,
     policy_of,
     recall,
     remember,
-    together,
 )
 from moqd.core import preferences
 from moqd.core.archive import Archive
@@ -63,7 +71,7 @@ class MomePgxState(NamedTuple):
 
 def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
     policy, num_objectives = policy_of(name, task, config), task.num_objectives
-    select, vary, credited, initial_credit, recall_obs, add = parts(config, task)
+    select, vary, credited, initial_credit, recall_obs, add = build_operators(config, task)
     batch = config.pg_batch + config.ga_batch
     if config.pg_batch < num_objectives:
         raise InputError(
@@ -78,7 +86,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         return MomePgxState(
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agents=jax.vmap(lambda key: init_agent(key, policy, 1, config, conditioned=False))(keys),
-            experience=no_experience(policy, num_objectives, config),
+            experience=empty_experience(policy, num_objectives, config),
             credit=initial_credit(),
         ), offspring
 
@@ -112,7 +120,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         key_pg, key_ga, key_line = jax.random.split(key, 3)
         offspring = vary_by_gradient(key_pg, state)
         offspring += vary(key_ga, key_line, state.archive, state.credit)
-        return together(*offspring)
+        return concatenate(*offspring)
 
     def learn_one(key: Key, agent: Agent, experience: Experience, objective: Array) -> tuple[Agent, Losses]:
         key_recall, key_train = jax.random.split(key)
