@@ -85,7 +85,7 @@ def half_random(name: str, config: HalfRandomConfig, task: Task) -> Algorithm:
         archive, added = add(state.archive, offspring, evaluation)
         return HalfRandomState(archive), Info(added, offspring.source, {})
 
-    return Algorithm(name, config, False, init, ask, tell)
+    return Algorithm(name, config, init, ask, tell)
 
 
 if __name__ == "__main__":

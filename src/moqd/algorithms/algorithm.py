@@ -14,7 +14,6 @@ from moqd.core.archive import Archive, Parents, add, empty_archive
 from moqd.core.tessellation import NumCells, centroids
 from moqd.core.types import Evaluation, Genes, Genotype, Info, Key, Offspring, Preference, Source
 from moqd.io.errors import InputError
-from moqd.rl.td3 import Agent, Losses
 from moqd.tasks.task import Task
 from moqd.variation.mixture import (
     Credit,
@@ -34,17 +33,6 @@ class State(Protocol):
     def archive(self) -> Archive: ...
 
 
-class Learning(NamedTuple):
-    """The parts of `ask` and `tell` that learn or use what was learned, to be called (and timed) on their own."""
-
-    vary: Callable[[Key, Any], list[Offspring]]
-    """From the key and state of `ask`, those of its offspring that gradients make."""
-    train: Callable[[Key, Any], tuple[Agent, Losses]]
-    """From the key of `tell` and a state that has seen the evaluation, the agents after one iteration's training."""
-    agent: Callable[[Any], Agent]
-    """What learns; several are stacked."""
-
-
 def add_by_crowding(
     key: Key, archive: Archive, offspring: Offspring, evaluation: Evaluation
 ) -> tuple[Archive, Bool[Array, "batch"]]:
@@ -58,19 +46,16 @@ class Algorithm(NamedTuple):
     name: str
     config: Any
     """A frozen dataclass: what config.json records."""
-    needs_transitions: bool
     init: Callable[[Key], tuple[Any, Offspring]]
     """The first state, and the first, random batch."""
     ask: Callable[[Key, Any], Offspring]
     """Selection and variation: what to evaluate next."""
     tell: Callable[[Key, Any, Offspring, Evaluation], tuple[Any, Info]]
     """Learning and addition: what the evaluation changes."""
+    needs_transitions: bool = False
+    """Whether `tell` reads `evaluation.transitions`, which are made only then."""
     uses_devices: bool = False
     """Whether `ask` spreads its work over the local devices; then it compiles its parts itself."""
-    add: Callable[[Key, Archive, Offspring, Evaluation], tuple[Archive, Bool[Array, "batch"]]] = add_by_crowding
-    """How a batch enters `state.archive`; a part of `tell`."""
-    learning: Learning | None = None
-    """Parts of `ask` and `tell`, where there are actors and critics."""
 
 
 def check_cells(num_cells: NumCells, task: Task) -> None:

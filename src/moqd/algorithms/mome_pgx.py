@@ -23,7 +23,6 @@ from jaxtyping import Array
 from moqd.algorithms.algorithm import (
     Algorithm,
     Draw,
-    Learning,
     archive_for,
     concatenate,
     init_key,
@@ -43,6 +42,7 @@ from moqd.algorithms.gradient import (
 )
 from moqd.core import preferences
 from moqd.core.archive import Archive
+from moqd.core.parts import part
 from moqd.core.types import Evaluation, Info, Key, Offspring, Source
 from moqd.io.errors import InputError
 from moqd.rl.buffer import Steps
@@ -110,6 +110,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         improved = offspring_of(Source.PG, genotype, jnp.repeat(preference, num_parents, axis=0))
         return [improved, actor]
 
+    @part("policy_gradient_variation")
     def vary_by_gradient(key: Key, state: MomePgxState) -> list[Offspring]:
         offspring = []
         for objective, key_objective in enumerate(jax.random.split(key, num_objectives)):
@@ -128,6 +129,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         own = jax.lax.dynamic_slice_in_dim(steps.reward, objective, 1, axis=-1)
         return train(key_train, agent, steps._replace(reward=own), config, experience.obs_stats)
 
+    @part("training")
     def learn(key: Key, agents: Agent, experience: Experience) -> tuple[Agent, Losses]:
         keys, objectives = jax.random.split(key, num_objectives), jnp.arange(num_objectives)
         return jax.vmap(learn_one, in_axes=(0, 0, None, 0))(keys, agents, experience, objectives)
@@ -141,9 +143,4 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         state = MomePgxState(archive, agents, experience, credited(state.credit, offspring, added))
         return state, Info(added, offspring.source, learning_metrics(mean, experience))
 
-    learning = Learning(
-        vary=lambda key, state: vary_by_gradient(jax.random.split(key, 3)[0], state),
-        train=lambda key, state: learn(jax.random.split(key)[0], state.agents, state.experience),
-        agent=lambda state: state.agents,
-    )
-    return Algorithm(name, config, True, init, ask, tell, uses_devices=True, add=add, learning=learning)
+    return Algorithm(name, config, init, ask, tell, needs_transitions=True, uses_devices=True)
