@@ -884,7 +884,7 @@ def mistakes_have_the_lines_that_they_were_written_on(folder):
 
 
 def scale_of(algorithm):
-    return "sigma" if algorithm == "mo-cma-mae" else "iso_sigma"
+    return "iso_sigma" if hasattr(ALGORITHMS[algorithm].config, "iso_sigma") else "sigma"
 
 
 def both_forms_of_a_correct_file_are_the_study_that_make_study_makes(folder):

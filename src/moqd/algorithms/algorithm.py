@@ -1,6 +1,7 @@
 """The Algorithm contract, and the parts that every algorithm needs."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -56,6 +57,15 @@ class Algorithm(NamedTuple):
     """Whether `tell` reads `evaluation.transitions`, which are made only then."""
     uses_devices: bool = False
     """Whether `ask` spreads its work over the local devices; then it compiles its parts itself."""
+
+
+def is_batch(option: str) -> bool:
+    """Whether an option says how many offspring there are in an iteration; its name tells: `ga_batch`, `population`."""
+    return option.endswith("_batch") or option == "population"
+
+
+def batch_fields(config: Any) -> list[str]:
+    return [field.name for field in fields(config) if is_batch(field.name)]
 
 
 def check_cells(num_cells: NumCells, task: Task) -> None:

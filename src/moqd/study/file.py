@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 import jax.numpy as jnp
 
 from moqd.algorithms import ALGORITHMS
-from moqd.algorithms.algorithm import check_cells
+from moqd.algorithms.algorithm import check_cells, is_batch
 from moqd.core.networks import Policy, apply_policy
 from moqd.core.types import Genes, Genotype, Key
 from moqd.io.errors import InputError, one_line, unknown_name
 from moqd.io.files import read_text
 from moqd.io.options import MOST_SEED, is_count, overridden, restored
-from moqd.runs.presets import BATCHES, PRESETS
+from moqd.runs.presets import PRESETS
 from moqd.study.document_lines import DocumentError, Lines, Place, parsed
 from moqd.study.plan import MOST_RUNS, REFERENCE, Study, Variant, make_study
 from moqd.tasks import TASKS, Task, make_task
@@ -358,7 +358,7 @@ def _refusal(attempt: Callable[[Mapping[str, Any]], Any], options: Mapping[str, 
 
 def _too_large(kind: str, option: str, value: Any) -> str:
     """What to say of whole numbers that would fill the memory."""
-    most = MOST_OF_A_BATCH if option in BATCHES else MOST_OF_AN_OPTION
+    most = MOST_OF_A_BATCH if is_batch(option) else MOST_OF_AN_OPTION
     if kind == "task" and option != "reference_point":
         most = MOST_OF_A_TASK
     numbers = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, int)]
@@ -383,7 +383,8 @@ def _build(task: str, label: str, base: str, preset: str | None, options: Mappin
     study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
     settings = {name: value for name, value in study.runs[0].settings["algorithm"].items() if name != "name"}
     config = restored(ALGORITHMS[base].config, settings, f"algorithm {label!r}")
-    check_cells(config.num_cells, _outline(task))
+    if hasattr(config, "num_cells"):
+        check_cells(config.num_cells, _outline(task))
     ALGORITHMS[base].build(label, config, _outline(task))
     return base, config
 
