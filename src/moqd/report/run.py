@@ -179,11 +179,14 @@ def _how_to_go_on(run: Run) -> Iterable[Block]:
 
 def _resume(run: Run) -> str:
     assert run.path is not None
-    own = [] if run.config["algorithm"]["name"] in ALGORITHMS else ["algorithm=algorithm"]
+    algorithm = run.config["algorithm"]
+    own = [] if algorithm["name"] in ALGORITHMS or "fingerprint" in algorithm else ["algorithm=algorithm"]
     needed = ["task=task"] * (run.config["task"].get("options") is None) + own
     if needed:
         return f"moqd.resume({str(run.path)!r}, {', '.join(needed)})"
-    return to_resume(run.path) + " --task FILE.py:NAME" * (_is_of_a_file(run) and not AGAIN)
+    of_files = {"task": _is_of_a_file(run), "algorithm": "fingerprint" in algorithm}
+    missing = [f" --{kind} FILE.py:NAME" for kind, of_file in of_files.items() if of_file and not AGAIN]
+    return to_resume(run.path) + "".join(missing)
 
 
 def _needed(run: Run) -> list[str]:

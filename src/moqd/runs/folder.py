@@ -24,7 +24,7 @@ from moqd.runs.packing import packed, unpacked
 from moqd.io.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_tensors, write_text
 from moqd.io.options import MOST_SEED
 from moqd.tasks import TASKS, FunctionTask, Task, make_task
-from moqd.tasks.user_code import OWN
+from moqd.runs.user_code import OWN
 from moqd.tasks.parameters import Bound, Categorical, Integer, Real
 from moqd.core.types import Genotype
 

@@ -573,7 +573,7 @@ def _algorithm_of(config: Mapping[str, Any], folder: Path, task: Task, algorithm
     if name not in ALGORITHMS:
         raise InputError(
             f"the run in {str(folder)!r} is of the algorithm {name!r}, which is not one of moqd's; pass it, as in "
-            "resume(path, algorithm=...)."
+            "resume(path, algorithm=...), or on the command line with --algorithm FILE.py:NAME."
         )
     return restore_algorithm(config["algorithm"], task)
 

@@ -17,22 +17,22 @@ from jaxtyping import Array
 from moqd.algorithms import Algorithm
 from moqd.core.archive import Archive
 from moqd.core.devices import num_cores
+from moqd.core.networks import num_parameters
 from moqd.core.parts import Call, calls_of_parts
 from moqd.core.types import Evaluation, Key, Offspring
-from moqd.rl.td3 import Agent
 from moqd.io.errors import InputError
+from moqd.io.files import FORMAT, read_json, write_json
+from moqd.io.options import is_count
+from moqd.rl.td3 import Agent
 from moqd.runs.loop import Loop
 from moqd.runs.session import processor
-from moqd.io.files import FORMAT, read_json, write_json
-from moqd.core.networks import num_parameters
-from moqd.io.options import is_count
 from moqd.tasks import Task
 from moqd.tasks.task import validated
 
 COMMON = {"iteration", "rollout"}
 """What every algorithm has..."""
 PARTS = {"addition"}, {"addition", "policy_gradient_variation", "training"}, set[str]()
-"""...and the parts (`moqd.core.parts`) that are known: of most, of those with actors and critics, and of one without."""
+"""...and the parts (`moqd.core.parts`) that are known: of most, of those with actors and critics, and none."""
 NETWORKS = {"policy", "actors", "critics"}
 MOST = 2**63 - 1
 """The largest count that is taken from a file."""

@@ -11,12 +11,12 @@ from moqd.algorithms import ALGORITHMS
 from moqd.io.errors import InputError
 from moqd.io.files import FORMAT, own_folder, read_json, users_folder, write_json
 from moqd.io.options import is_count, overridden
+from moqd.runs.user_code import SPECS
 from moqd.study.job import Ending, Job
 from moqd.study.plan import PlannedRun, Study
 from moqd.study.status import RUNS, folder_of, forget_outcome, standing_of, timing_of
 from moqd.study.workers import Workers
 from moqd.tasks import TASKS
-from moqd.tasks.user_code import SPECS
 
 STUDY = "study.json"
 """What the study consists of, in its folder."""
@@ -112,6 +112,8 @@ def _stored_run(run: Mapping[str, Any]) -> PlannedRun:
         raise ValueError(f"unknown task {run['task']!r}")
     options = dict(settings["algorithm"])
     name = options.pop("name")
+    if name not in ALGORITHMS and "fingerprint" in options:
+        raise InputError(f"the study is of the algorithm {name!r} of your own; add --algorithm FILE.py:NAME.")
     if name not in ALGORITHMS:
         raise ValueError(f"unknown algorithm {name!r}")
     overridden(ALGORITHMS[name].config, options, f"algorithm {name!r}")
@@ -199,7 +201,7 @@ def _job(root: Path, run: PlannedRun, manner: Manner, timing: bool) -> Job:
         manner.cores,
         manner.checkpoint_minutes,
         timing,
-        own_tasks=list(SPECS),
+        own_code=list(SPECS),
         accept_changes=manner.accept_changes,
     )
 
