@@ -17,10 +17,12 @@ from benchmarks import yardstick
 from benchmarks.timing import in_turns
 from moqd.core import preferences
 from moqd.core.devices import on_one
+from moqd.core.parts import calls_of_parts
 from moqd.rl.buffer import empty_buffer, sample, sample_obs
 from moqd.rl.td3 import init_agent, train
 from moqd.runs.loop import Loop
 from moqd.runs.presets import preset_for
+from moqd.runs.timing import PartsOfTell
 
 ROUNDS = 3
 PARENTS, STEPS, MINIBATCH = 64, 100, 256
@@ -89,12 +91,15 @@ def _straightforward(p2c: Iterations) -> Callable[[], object]:
 
 
 def _parts(p2c: Iterations) -> dict[str, Callable[[], object]]:
-    key, learning = jax.random.key(0), p2c.algorithm.learning
-    offspring, train_once = p2c.algorithm.ask(key, p2c.state), jax.jit(learning.train)
+    key, state = jax.random.key(0), jax.tree.map(jnp.copy, p2c.state)  # which the next iteration takes away
+    with calls_of_parts() as calls:
+        offspring = p2c.algorithm.ask(key, state)
+    calls |= PartsOfTell(p2c.algorithm)(key, state, offspring, p2c.loop._evaluate(key, offspring.genotype))
+    vary, train_once = calls["policy_gradient_variation"], calls["training"]
     return {
-        "policy-gradient variation": lambda: learning.vary(key, p2c.state),
+        "policy-gradient variation": lambda: vary.function(*vary.arguments),
         "rollout": lambda: p2c.loop._evaluate(key, offspring.genotype),
-        "training": lambda: train_once(key, p2c.state),
+        "training": lambda: train_once.function(*train_once.arguments),
     }
 
 

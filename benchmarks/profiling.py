@@ -20,6 +20,8 @@ from benchmarks.timing import in_turns
 from moqd.core.devices import on_all, sharded
 from moqd.core.metrics import archive_metrics
 from moqd.core.networks import num_parameters
+from moqd.core.parts import calls_of_parts
+from moqd.runs.timing import PartsOfTell
 
 ROUNDS = 7
 PRODUCTS = (512, 1024, 2048)
@@ -72,21 +74,25 @@ class Thirds:
 
 
 def _parts(name: str, run: Iterations) -> Iterator[Part]:
-    key, learning, state, iteration = jax.random.key(0), run.algorithm.learning, run.state, Thirds(run)
-    train, offspring = jax.jit(learning.train), iteration.offspring
+    key, iteration = jax.random.key(0), Thirds(run)
+    offspring, state = iteration.offspring, jax.tree.map(jnp.copy, run.state)  # which the next iteration takes away
+    with calls_of_parts() as parts:
+        run.algorithm.ask(key, state)
+    parts |= PartsOfTell(run.algorithm)(key, state, offspring, run.loop._evaluate(key, offspring.genotype))
+    vary, train = parts["policy_gradient_variation"], parts["training"]
     archive = Ours("full", 128, num_parameters(offspring.genotype) // offspring.source.shape[0])
     calls: dict[str, Callable[[], object]] = {
         "ask": iteration.ask,
-        "policy-gradient variation": lambda: learning.vary(key, run.state),
+        "policy-gradient variation": lambda: vary.function(*vary.arguments),
         "rollout": iteration.evaluate,
-        "training of critics and actor": lambda: train(key, run.state),
+        "training of critics and actor": lambda: train.function(*train.arguments),
         "archive addition": archive,
         "metrics": lambda: archive_metrics(archive.archive, [-0.1, -0.1], [1.0, 1.0]),
         "tell": iteration.tell,
     }
     operations = {
-        "policy-gradient variation": count(learning.vary, key, state),
-        "training of critics and actor": count(learning.train, key, state),
+        "policy-gradient variation": count(vary.function, *vary.arguments),
+        "training of critics and actor": count(train.function, *train.arguments),
     }
     seconds = in_turns(*calls.values(), *map(_product, PRODUCTS), rounds=ROUNDS, of=min)
     taken, of_products = dict(zip(calls, seconds, strict=False)), seconds[len(calls) :]

@@ -16,12 +16,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from moqd.archive import Archive, add, select_uniform
-from moqd.errors import InputError
-from moqd.types import Evaluation, Info, Key, Offspring, Source
 
-from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring, select_or_random
-from moqd.tasks.task import Task
+from moqd import Algorithm, Archive, Evaluation, Info, InputError, Key, Offspring, Source, Task
+from moqd.algorithms.algorithm import archive_for, concatenate, offspring_of, random_offspring, select_or_random
+from moqd.core.archive import add, select_uniform
 from moqd.variation.iso_line import iso_line
 
 
@@ -47,6 +45,7 @@ class HalfRandomState(NamedTuple):
 
 
 def half_random(name: str, config: HalfRandomConfig, task: Task) -> Algorithm:
+    """half of the offspring are random"""
     if config.random_share > 1:
         raise InputError(f"random_share is {config.random_share}; give a number from 0 to 1.")
     num_random = round(config.random_share * config.ga_batch)
@@ -76,8 +75,7 @@ def half_random(name: str, config: HalfRandomConfig, task: Task) -> Algorithm:
             bounds=task.genotype_bounds,
         )
         mutated = offspring_of(Source.GA, genotype, parents.preference)
-        fresh = random_offspring(key_random, task, num_random)
-        return jax.tree.map(lambda *parts: jnp.concatenate(parts), fresh, mutated)
+        return concatenate(random_offspring(key_random, task, num_random), mutated)
 
     def tell(
         key: Key, state: HalfRandomState, offspring: Offspring, evaluation: Evaluation
@@ -85,7 +83,7 @@ def half_random(name: str, config: HalfRandomConfig, task: Task) -> Algorithm:
         archive, added = add(state.archive, offspring, evaluation)
         return HalfRandomState(archive), Info(added, offspring.source, {})
 
-    return Algorithm(name, config, False, init, ask, tell)
+    return Algorithm(name, config, init, ask, tell)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 
-from moqd.algorithms import make_algorithm
+from moqd.algorithms import Algorithm, make_algorithm, with_passive_archive
 from moqd.choose.pick import Solution, pick
 from moqd.choose.policy_file import export_policy, load_policy
-from moqd.core.archive import merge
+from moqd.core.archive import Archive, merge
 from moqd.core.devices import use_devices
 from moqd.core.metrics import crowding_distance, hypervolume, non_dominated, sparsity
+from moqd.core.types import Evaluation, Info, Key, Offspring, Source, Transition
 from moqd.io.errors import DivergenceError, EvaluationError, InputError, StoppedError, StorageError
 from moqd.runs.config import RunConfig
 from moqd.runs.control import Control
@@ -54,16 +55,22 @@ def explore(
 
 
 __all__ = [
+    "Algorithm",
+    "Archive",
     "Callback",
     "Candidate",
     "Categorical",
     "Control",
     "DivergenceError",
+    "Evaluation",
     "EvaluationError",
     "Frames",
     "FunctionTask",
+    "Info",
     "InputError",
     "Integer",
+    "Key",
+    "Offspring",
     "Optimizer",
     "Real",
     "Reevaluation",
@@ -71,9 +78,11 @@ __all__ = [
     "Run",
     "RunConfig",
     "Solution",
+    "Source",
     "StoppedError",
     "StorageError",
     "Task",
+    "Transition",
     "crowding_distance",
     "explore",
     "export_policy",
@@ -94,4 +103,5 @@ __all__ = [
     "run",
     "sparsity",
     "use_devices",
+    "with_passive_archive",
 ]

@@ -8,31 +8,37 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.algorithms import ALGORITHMS
+from moqd.algorithms import ALGORITHMS, batch_fields
+from moqd.algorithms.gradient import GradientConfig
 from moqd.core.devices import on_one
 from moqd.core.tessellation import cvt_centroids, grid_centroids
 from moqd.core.types import Source
 from moqd.runs.loop import Loop
+from moqd.study.plan import STUDIES
 from tests.walk import walk
 
 SMALL = {"num_cells": 8, "front_length": 4}
-LEARNING = {"critic_steps": 4, "pg_steps": 3, "minibatch": 16, "critic_hidden_sizes": (16, 16), "buffer_size": 300}
+FEW = {
+    "num_emitters": 3,
+    "critic_steps": 4,
+    "pg_steps": 3,
+    "minibatch": 16,
+    "critic_hidden_sizes": (16, 16),
+    "buffer_size": 300,
+}
 PAPER = {"variation": "iso-line", "iso_sigma": 0.005, "line_sigma": 0.05, "crowding": False, "guided": False}
 """MOME for vectors as for policies."""
-LEARNERS = [name for name in ALGORITHMS if name.startswith(("mome-p", "pga"))]
+LEARNERS = [name for name, entry in ALGORITHMS.items() if isinstance(entry.config, GradientConfig)]
 OTHERS = [name for name in ALGORITHMS if name not in LEARNERS]
 
 
 def small(name: str, task: moqd.Task, **overrides):
     """The algorithm with a batch of 12, divided as with the paper's settings."""
     config = ALGORITHMS[name].config
-    if name in LEARNERS:
-        shares = {n: getattr(config, n, 0) * 12 // 256 for n in ("ga_batch", "pg_batch", "actor_batch")}
-        batch = {n: share for n, share in shares.items() if hasattr(config, n)} | LEARNING
-    else:
-        batch = {"ga_batch" if name in ("mome", "mo-cma-mae") else "population": 12}
-        batch |= {"num_emitters": 3} if name == "mo-cma-mae" else {}
-    return moqd.make_algorithm(name, task, **(SMALL | batch | overrides))
+    batch = {field: getattr(config, field) for field in batch_fields(config)}
+    options = {field: size * 12 // sum(batch.values()) for field, size in batch.items()}
+    options |= {field: value for field, value in FEW.items() if hasattr(config, field)}
+    return moqd.make_algorithm(name, task, **(SMALL | options | overrides))
 
 
 def task_for(name: str) -> moqd.Task:
@@ -64,13 +70,9 @@ def interrupted(algorithm, task, folder, *, at, **arguments) -> moqd.Run:
     return start()
 
 
-RELATED = [
-    "mome-pgx",
-    "pga-me-128",
-    "nsga2-small",
-    "spea2-small",
-    *(name for name in ALGORITHMS if name.startswith("mome-p2c-")),
-]
+FIRST = list({entry.build: name for name, entry in reversed(ALGORITHMS.items())}.values())
+"""One of each kind: the others are the same with other options."""
+RELATED = ["mome-pgx", *(name for name in ALGORITHMS if name not in FIRST)]
 
 
 @pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=[*RELATED, "pga-me", "spea2"]))
@@ -101,7 +103,7 @@ def test_two_steps_keep_the_structure_and_are_compiled_once(name):
 
 
 @pytest.mark.parametrize(
-    "name", quick([*OTHERS, "mome-p2c", "mome-pgx", "pga-me"], except_for=[*RELATED, "nsga2", "pga-me", "spea2"])
+    "name", quick(dict.fromkeys([*OTHERS, *FIRST]), except_for=[*RELATED, "nsga2", "pga-me", "spea2"])
 )
 def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(name, tmp_path):
     task = task_for(name)
@@ -116,7 +118,7 @@ def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(na
     assert not np.array_equal(one.archive.fitness, another.archive.fitness)
 
 
-@pytest.mark.parametrize("name", quick(["mome", "mo-cma-mae", "nsga2", "spea2"], except_for=["nsga2"]))
+@pytest.mark.parametrize("name", quick([name for name in FIRST if name in OTHERS], except_for=["nsga2"]))
 def test_failed_evaluations_never_survive(name):
     """Half of all evaluations fail, and all of the first batch."""
     calls = []
@@ -142,7 +144,7 @@ def test_failed_evaluations_never_survive(name):
     archive = loop.archive
     assert archive.valid.any()
     assert (archive.fitness[archive.valid][:, 0] >= 0.5).all()
-    if name in ("nsga2", "spea2"):
+    if ALGORITHMS[name].passive:
         population = loop.carry.state.active.population
         assert population.valid.any()
         assert (population.fitness[population.valid][:, 0] >= 0.5).all()
@@ -156,7 +158,7 @@ def test_the_same_seed_gives_every_algorithm_the_same_first_batch():
         return jax.tree.leaves(jax.jit(lambda key: algorithm.init(key)[1].genotype)(jax.random.key(5)))
 
     expected = first("mome")
-    for name in ("mome-p2c", "mome-pgx", "mo-cma-mae", "pga-me", "nsga2", "spea2"):
+    for name in FIRST:
         assert all(np.array_equal(a, b) for a, b in zip(first(name), expected, strict=True)), name
 
 
@@ -173,10 +175,9 @@ def test_paper_settings_spend_the_paper_evaluations():
         # Cells take a while to find and do not matter here.
         batch = {
             name: Loop(moqd.make_algorithm(name, task, num_cells=2, front_length=2), task, 0).batch
-            for name in ALGORITHMS
+            for name in STUDIES["paper"][1]
         }
-        other = {"nsga2": 1600, "spea2": 1600, "mo-cma-mae": 80}
-        assert batch == {name: other.get(name, 256) for name in ALGORITHMS}
+        assert batch == {name: 1600 if name in ("nsga2", "spea2") else 256 for name in batch}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -11,7 +11,7 @@ import pytest
 import moqd
 from moqd.algorithms import ALGORITHMS, Algorithm
 from moqd.algorithms.algorithm import Draw, init_key
-from moqd.algorithms.gradient import critic_for_variation, no_experience, recall, remember
+from moqd.algorithms.gradient import critic_for_variation, empty_experience, recall, remember
 from moqd.core.devices import on_one
 from moqd.core.networks import Policy, apply_policy
 from moqd.core.types import Evaluation, Source, Transition
@@ -242,7 +242,7 @@ def test_old_rewards_too_are_recalled_by_the_newest_statistics(center, rng):
     length, time = np.arange(1, 9), np.arange(8)
     number = np.arange(64, dtype=np.float32).reshape(8, 8, 1)
     policy = Policy(num_obs=1, num_actions=1, hidden_sizes=(4,), apply=apply_policy)
-    experience, happened = no_experience(policy, 2, config), {}
+    experience, happened = empty_experience(policy, 2, config), {}
     for batch, (mean, spread) in enumerate((([3, -0.1], [1, 0.02]), ([50, 4], [9, 0.5]))):
         transitions = Transition(
             obs=number + 64 * batch,

@@ -8,8 +8,8 @@ import pytest
 import moqd
 from moqd.cli.main import main
 from moqd.core.tessellation import grid_centroids
+from moqd.runs.user_code import OwnConfig
 from moqd.tasks import TASKS, Entry
-from moqd.tasks.user_code import OwnConfig
 
 
 def test_train_writes_a_run_and_a_picture(tmp_path, capsys):

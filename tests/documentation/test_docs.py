@@ -97,7 +97,7 @@ def test_every_command_is_one(page, line, monkeypatch, tmp_path):
     assert words[0] in COMMANDS, line
     own = [word for word in words if word.startswith("--task") or ".py:" in word]
     if own:  # a file that is the reader's
-        monkeypatch.setattr(moqd.cli.main, "load_own", lambda *_, **__: None)
+        monkeypatch.setattr(moqd.cli.main, "load_task", lambda *_, **__: None)
         monkeypatch.setitem(moqd.cli.main.OWN, "arm-2", None)
     with suppress(_ParsedError):
         assert main(words) == 0, line

@@ -27,7 +27,7 @@ def test_names_are_those_of_the_paper():
 
 def test_every_algorithm_has_a_name_and_looks_like_no_other():
     assert all(display_name(label) != label for label in ALL)
-    assert len(set(looks(study_of(*ALL)).values())) == len(ALL) == 15
+    assert len(set(looks(study_of(*ALL)).values())) == len(ALL)
     marks = {(style.marker, style.line == "-") for style in algorithm_styles(study_of(*ALL)).values()}
     assert len(marks) == len(ALL)  # without colour, the fronts can be told apart too
 
@@ -48,7 +48,7 @@ def test_an_algorithm_looks_the_same_in_all_studies():
 
 def test_others_take_what_is_left():
     """All of seven colours and four lines are used before one comes twice."""
-    own = [f"variant-{i}" for i in range(13)]
+    own = [f"variant-{i}" for i in range(28 - len(ALL))]
     both = looks(study_of(*ALL, *own))
     assert len(set(both.values())) == 28
     assert len(looks(study_of(*ALL, *own, "one more"))) == 29

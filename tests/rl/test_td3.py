@@ -11,7 +11,7 @@ import pytest
 from moqd.core import preferences
 from moqd.core.networks import Policy, apply_policy
 from moqd.rl.buffer import Steps
-from moqd.rl.reward_stats import no_stats, standardise, update
+from moqd.rl.running_stats import empty_stats, standardise, update
 from moqd.rl.td3 import Agent, TD3Config, act, init_agent, train, value
 
 CONFIG = TD3Config(critic_hidden_sizes=(64, 64), critic_learning_rate=1e-3, actor_learning_rate=1e-3, discount=0.9)
@@ -146,20 +146,20 @@ def test_critics_see_standardised_observations_and_the_actor_those_that_are(rng)
     action, reward = rng.uniform(-1, 1, (20, 32, 1)), rng.normal(size=(20, 32, 2))
     terminated = rng.random((20, 32)) < 0.3
     steps = Steps(*(jnp.asarray(a, jnp.float32) for a in (obs, action, reward, next_obs)), jnp.asarray(terminated))
-    stats = update(no_stats(2), steps.obs, jnp.ones((20, 32), bool))
+    stats = update(empty_stats(2), steps.obs, jnp.ones((20, 32), bool))
     beforehand = steps._replace(obs=standardise(stats, steps.obs), next_obs=standardise(stats, steps.next_obs))
 
     def learn(agent, steps, stats):
         return TRAIN(jax.random.key(0), agent, steps, CONFIG, stats)
 
     ours, losses = learn(agent, steps, stats)
-    expected, expected_losses = learn(agent, beforehand, no_stats(2))
+    expected, expected_losses = learn(agent, beforehand, empty_stats(2))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4), ours, expected)
     np.testing.assert_allclose(jnp.stack(losses), jnp.stack(expected_losses), rtol=1e-3)
     # One that sees is given what is, so that it matters to it whether that was standardised.
     seeing = init_agent(jax.random.key(3), PROBE, 2, CONFIG, conditioned=True)
     _, losses = learn(seeing, steps, stats)
-    _, others = learn(seeing, beforehand, no_stats(2))
+    _, others = learn(seeing, beforehand, empty_stats(2))
     assert abs(losses.actor - others.actor) > 1e-3
 
 

@@ -5,45 +5,33 @@ from dataclasses import replace
 import pytest
 
 import moqd
-from moqd.algorithms import ALGORITHMS
+from moqd.algorithms import ALGORITHMS, batch_fields
 from moqd.cli.main import _plan
 from moqd.runs.presets import preset_for
+from moqd.study.plan import STUDIES
 
-SMALL = {
-    "mome-p2c": {"ga_batch": 32, "pg_batch": 16, "actor_batch": 16},
-    "mome-p2c-no-actor": {"ga_batch": 32, "pg_batch": 32, "actor_batch": 0},
-    "mome-p2c-no-ga": {"ga_batch": 0, "pg_batch": 32, "actor_batch": 32},
-    "mome-pgx": {"ga_batch": 32, "pg_batch": 32},
-    "pga-me": {"ga_batch": 32, "pg_batch": 32},
-    "mome": {"ga_batch": 64},
-    "mo-cma-mae": {"ga_batch": 20},
-    "nsga2": {"population": 400},
-    "nsga2-small": {"population": 64},
-    "spea2": {"population": 400},
-    "spea2-small": {"population": 64},
-}
+PAPER = STUDIES["paper"][1]
+POPULATIONS = ("nsga2", "spea2")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_small_is_a_quarter_for_every_algorithm(algorithm):
-    preset = preset_for("small", "hopper-2", algorithm)
+    preset, config = preset_for("small", "hopper-2", algorithm), ALGORITHMS[algorithm].config
     assert preset.task == {"episode_length": 250}
     assert preset.evaluations == 150 * 64
-    assert preset.algorithm == SMALL.get(algorithm, SMALL["mome-p2c"] if "p2c" in algorithm else SMALL["pga-me"])
+    assert preset.algorithm == {name: getattr(config, name) // 4 for name in batch_fields(config)}
     assert preset.evaluations % sum(preset.algorithm.values()) == 0
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", PAPER)
 def test_paper_is_the_papers(algorithm):
     """Of table 'Policy Gradient Network Hyperparameters' and section 'Hyperparameters'; 1,024,000 evaluations each."""
     preset = preset_for("paper", "ant-3", algorithm)
     config = replace(ALGORITHMS[algorithm].config, **preset.algorithm)
     assert preset.task == {"episode_length": 1000}
     assert preset.evaluations == 1_024_000
-    batch = sum(value for name, value in preset.algorithm.items() if name.endswith(("batch", "population")))
-    assert preset.evaluations / batch == {256: 4000, 1600: 640, 80: 12_800}[batch]
-    assert (batch == 1600) == (algorithm in ("nsga2", "spea2"))
-    assert (batch == 80) == (algorithm == "mo-cma-mae")
+    batch = sum(getattr(config, name) for name in batch_fields(config))
+    assert (batch, preset.evaluations / batch) == ((1600, 640) if algorithm in POPULATIONS else (256, 4000))
     assert (config.num_cells, config.front_length) == (128, 50)
     if hasattr(config, "iso_sigma"):
         assert (config.iso_sigma, config.line_sigma) == (0.005, 0.05)
@@ -61,7 +49,7 @@ def test_rows_are_as_dense_for_every_algorithm():
     for name, evaluations in (("small", 640), ("paper", 2560)):
         for algorithm in ALGORITHMS:
             preset = preset_for(name, "hopper-2", algorithm)
-            batch = sum(value for field, value in preset.algorithm.items() if field.endswith(("batch", "population")))
+            batch = sum(preset.algorithm[field] for field in batch_fields(ALGORITHMS[algorithm].config))
             assert evaluations / 1.5 <= preset.log_every * batch <= evaluations * 1.5
 
 

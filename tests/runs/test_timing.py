@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.algorithms.gradient import together
+from moqd.algorithms.algorithm import concatenate
 from moqd.core.devices import num_cores
+from moqd.core.parts import Call, calls_of_parts
+from moqd.rl.td3 import Agent
 from moqd.runs import timing
 from moqd.runs.compilation import CompileClock
 from moqd.runs.loop import Carry, Loop, Purpose
-from moqd.runs.timing import num_parameters_of, read_timing, time_parts, write_timing
+from moqd.runs.timing import PartsOfTell, num_parameters_of, read_timing, time_parts, write_timing
 from moqd.tasks.task import validated
 from tests.algorithms.test_algorithms import LEARNERS, PAPER, quick, small, task_for
 from tests.walk import walk
@@ -110,22 +112,33 @@ def test_the_parts_are_those_of_the_run(name):
     ask, evaluate, tell = (loop._key(jnp.int32(6), one) for one in (Purpose.ASK, Purpose.EVALUATE, Purpose.TELL))
     offspring = loop._ask(ask, jnp.int32(6), before)
     evaluation = validated(task, loop._evaluate(evaluate, offspring.genotype))
+    with calls_of_parts() as calls:
+        loop._ask(ask, jnp.int32(6), before)
+    calls |= PartsOfTell(algorithm)(tell, before, offspring, evaluation)
     # One evaluation that the run has made goes into the archive as it went in there.
-    assert_same(jax.jit(algorithm.add)(tell, before.archive, offspring, evaluation)[0], after.archive)
-    assert (algorithm.learning is None) == (name == "mome")
-    if algorithm.learning is None:
+    assert_same(called(calls["addition"])[0], after.archive)
+    assert (calls.keys() == {"addition"}) == (name == "mome")
+    if name == "mome":
         return
-    vary, train, agent = algorithm.learning
     # What gradients make comes first in a batch.
-    gradient = together(*vary(ask, before))
+    gradient = concatenate(*called(calls["policy_gradient_variation"]))
     assert gradient.source.shape == (algorithm.config.pg_batch,)
-    assert_same(gradient, jax.tree.map(lambda leaf: leaf[: algorithm.config.pg_batch], offspring))
-    # An agent that is trained on the same experience learns the same.
-    trained, losses = jax.jit(train)(tell, seen(before, after))
+    assert_same(gradient.genotype, jax.tree.map(lambda leaf: leaf[: algorithm.config.pg_batch], offspring.genotype))
+    # An agent that is trained on the same experience learns the same; the experience is that of the state it is given.
+    trained, losses = called(PartsOfTell(algorithm)(tell, seen(before, after), offspring, evaluation)["training"])
     assert np.isfinite(losses.critic).all()
-    for found, expected in zip(jax.tree.leaves(trained), jax.tree.leaves(agent(after)), strict=True):
+    for found, expected in zip(jax.tree.leaves(trained), jax.tree.leaves(agent_of(after)), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-    assert not np.allclose(agent(before).critics[0].kernel, trained.critics[0].kernel, rtol=1e-4, atol=1e-6)
+    assert not np.allclose(agent_of(before).critics[0].kernel, trained.critics[0].kernel, rtol=1e-4, atol=1e-6)
+
+
+def called(call: Call) -> Any:
+    return call.function(*call.arguments)
+
+
+def agent_of(state: Any) -> Agent:
+    state = getattr(state, "active", state)
+    return state.agent if hasattr(state, "agent") else state.agents
 
 
 def seen(before: Any, after: Any) -> Any:

@@ -539,7 +539,7 @@ def test_messages_stay_lines_of_a_length_to_be_read(tmp_path):
 
 
 def scale_of(algorithm):
-    return "sigma" if algorithm == "mo-cma-mae" else "iso_sigma"
+    return "iso_sigma" if hasattr(ALGORITHMS[algorithm].config, "iso_sigma") else "sigma"
 
 
 def a_correct_file_is_the_study_that_make_study_makes(folder):

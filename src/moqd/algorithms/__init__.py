@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from moqd.algorithms.algorithm import Algorithm, check_cells
+from moqd.algorithms.algorithm import Algorithm, batch_fields, check_cells
 from moqd.algorithms.mo_cma_mae import MoCmaMaeConfig, mo_cma_mae
 from moqd.algorithms.mome import MomeConfig, mome
 from moqd.algorithms.mome_p2c import MomeP2CConfig, mome_p2c
@@ -19,17 +19,22 @@ from moqd.io.errors import InputError, unknown_name
 from moqd.io.options import overridden, restored
 from moqd.tasks.task import Task
 
-__all__ = ["ALGORITHMS", "Algorithm", "make_algorithm", "restore_algorithm", "with_passive_archive"]
+__all__ = ["ALGORITHMS", "Algorithm", "batch_fields", "make_algorithm", "restore_algorithm", "with_passive_archive"]
 
 
 class Entry(NamedTuple):
     """What a name stands for."""
 
+    label: str
+    """What reports and figures call it."""
+    look: tuple[int, str] | None
+    """Colour (of the palette of `moqd.plots.style`) and line in figures: dashed for another size of the same algorithm,
+    dash-dotted for an ablation. None: what is left."""
     build: Callable[[str, Any, Task], Algorithm]
     config: Any
-    passive: bool
-    """Whether it has no archive of its own and gets a passive one."""
     summary: str
+    passive: bool = False
+    """Whether it has no archive of its own and gets a passive one."""
     for_vectors: Mapping[str, Any] = MappingProxyType({})
     """Where the defaults differ for tasks of plain parameters, whose solutions are vectors within bounds."""
 
@@ -41,11 +46,11 @@ class Entry(NamedTuple):
 MOME_P2C = MomeP2CConfig()
 NSGA2 = SPEA2 = PopulationConfig()
 ABLATIONS = {
-    "keep-pref": (replace(MOME_P2C, pg_preferences="parent"), "gradients keep the preference of the parent"),
-    "one-hot": (replace(MOME_P2C, pg_preferences="one-hot"), "gradients aim for one objective each"),
-    "no-actor": (replace(MOME_P2C, pg_batch=128, actor_batch=0), "without actor injection"),
-    "no-ga": (replace(MOME_P2C, pg_batch=128, ga_batch=0, actor_batch=128), "without Iso+LineDD variation"),
-    "no-crowding": (replace(MOME_P2C, crowding=False), "selection and addition without crowding"),
+    "Keep-Pref": (replace(MOME_P2C, pg_preferences="parent"), "gradients keep the preference of the parent"),
+    "One-Hot": (replace(MOME_P2C, pg_preferences="one-hot"), "gradients aim for one objective each"),
+    "No-Actor": (replace(MOME_P2C, pg_batch=128, actor_batch=0), "without actor injection"),
+    "No-GA": (replace(MOME_P2C, pg_batch=128, ga_batch=0, actor_batch=128), "without Iso+LineDD variation"),
+    "No-Crowding": (replace(MOME_P2C, crowding=False), "selection and addition without crowding"),
 }
 
 FOR_VECTORS = {
@@ -65,24 +70,33 @@ POPULATION = {
 SMALL = POPULATION | {"population": 50}
 """What suits plain parameters, by `python -m benchmarks design`."""
 
+PASSIVE = ", with a passive archive"
+ACTOR = "policy gradients and an actor conditioned on preferences"
+SUM = f"policy gradients of the sum of objectives{PASSIVE}"
+CELLS = "CMA-ES on the hypervolume of annealed fronts, in every cell"
+PGA_128 = "pga-me with as many elites as there are cells"
+
 ALGORITHMS: dict[str, Entry] = {
-    "mome-p2c": Entry(mome_p2c, MOME_P2C, False, "policy gradients and an actor conditioned on preferences"),
-    "mome-pgx": Entry(mome_pgx, MomePgxConfig(), False, "policy gradients of each objective"),
-    "mome": Entry(mome, MomeConfig(), False, "MAP-Elites with a front in every cell", FOR_VECTORS),
-    "mo-cma-mae": Entry(
-        mo_cma_mae, MoCmaMaeConfig(), False, "CMA-ES on the hypervolume of annealed fronts, in every cell"
+    "mome-p2c": Entry("MOME-P2C", (0, "-"), mome_p2c, MOME_P2C, ACTOR),
+    "mome-pgx": Entry("MOME-PGX", (1, "-"), mome_pgx, MomePgxConfig(), "policy gradients of each objective"),
+    "mome": Entry("MOME", (2, "-"), mome, MomeConfig(), "MAP-Elites with a front in every cell", False, FOR_VECTORS),
+    "mo-cma-mae": Entry("MO-CMA-MAE", (6, "-"), mo_cma_mae, MoCmaMaeConfig(), CELLS),
+    "pga-me": Entry("PGA-ME", (3, "-"), pga_me, PgaMeConfig(), SUM, True),
+    "pga-me-128": Entry("PGA-ME-128", (3, "--"), pga_me, PgaMeConfig(elite_cells=128), PGA_128, True),
+    "nsga2": Entry("NSGA-II", (4, "-"), nsga2, NSGA2, f"non-dominated sorting and crowding{PASSIVE}", True, POPULATION),
+    "nsga2-small": Entry(
+        "NSGA-II-small", (4, "--"), nsga2, replace(NSGA2, population=256), "nsga2 with a small population", True, SMALL
     ),
-    "pga-me": Entry(pga_me, PgaMeConfig(), True, "policy gradients of the sum of objectives, with a passive archive"),
-    "pga-me-128": Entry(pga_me, PgaMeConfig(elite_cells=128), True, "pga-me with as many elites as there are cells"),
-    "nsga2": Entry(nsga2, NSGA2, True, "non-dominated sorting and crowding, with a passive archive", POPULATION),
-    "nsga2-small": Entry(nsga2, replace(NSGA2, population=256), True, "nsga2 with a small population", SMALL),
-    "spea2": Entry(spea2, SPEA2, True, "strength, density and truncation, with a passive archive", POPULATION),
-    "spea2-small": Entry(spea2, replace(SPEA2, population=256), True, "spea2 with a small population", SMALL),
+    "spea2": Entry("SPEA2", (5, "-"), spea2, SPEA2, f"strength, density and truncation{PASSIVE}", True, POPULATION),
+    "spea2-small": Entry(
+        "SPEA2-small", (5, "--"), spea2, replace(SPEA2, population=256), "spea2 with a small population", True, SMALL
+    ),
     **{
-        f"mome-p2c-{name}": Entry(mome_p2c, config, False, f"mome-p2c: {what}")
-        for name, (config, what) in ABLATIONS.items()
+        f"mome-p2c-{label.lower()}": Entry(label, (2 + i, "-."), mome_p2c, config, f"mome-p2c: {what}")
+        for i, (label, (config, what)) in enumerate(ABLATIONS.items())
     },
 }
+"""To add one of moqd's own, add it here: nothing else knows it by its name."""
 
 
 def make_algorithm(name: str, task: Task, **overrides: Any) -> Algorithm:
@@ -108,7 +122,8 @@ def _entry(name: Any) -> Entry:
 
 def _build(name: str, config: Any, task: Task) -> Algorithm:
     entry = ALGORITHMS[name]
-    check_cells(config.num_cells, task)
+    if hasattr(config, "num_cells"):
+        check_cells(config.num_cells, task)
     algorithm = entry.build(name, config, task)
     if not entry.passive:
         return algorithm

@@ -1,6 +1,7 @@
 """The Algorithm contract, and the parts that every algorithm needs."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -14,7 +15,6 @@ from moqd.core.archive import Archive, Parents, add, empty_archive
 from moqd.core.tessellation import NumCells, centroids
 from moqd.core.types import Evaluation, Genes, Genotype, Info, Key, Offspring, Preference, Source
 from moqd.io.errors import InputError
-from moqd.rl.td3 import Agent, Losses
 from moqd.tasks.task import Task
 from moqd.variation.mixture import (
     Credit,
@@ -34,17 +34,6 @@ class State(Protocol):
     def archive(self) -> Archive: ...
 
 
-class Learning(NamedTuple):
-    """The parts of `ask` and `tell` that learn or use what was learned, to be called (and timed) on their own."""
-
-    vary: Callable[[Key, Any], list[Offspring]]
-    """From the key and state of `ask`, those of its offspring that gradients make."""
-    train: Callable[[Key, Any], tuple[Agent, Losses]]
-    """From the key of `tell` and a state that has seen the evaluation, the agents after one iteration's training."""
-    agent: Callable[[Any], Agent]
-    """What learns; several are stacked."""
-
-
 def add_by_crowding(
     key: Key, archive: Archive, offspring: Offspring, evaluation: Evaluation
 ) -> tuple[Archive, Bool[Array, "batch"]]:
@@ -58,19 +47,25 @@ class Algorithm(NamedTuple):
     name: str
     config: Any
     """A frozen dataclass: what config.json records."""
-    needs_transitions: bool
     init: Callable[[Key], tuple[Any, Offspring]]
     """The first state, and the first, random batch."""
     ask: Callable[[Key, Any], Offspring]
     """Selection and variation: what to evaluate next."""
     tell: Callable[[Key, Any, Offspring, Evaluation], tuple[Any, Info]]
     """Learning and addition: what the evaluation changes."""
+    needs_transitions: bool = False
+    """Whether `tell` reads `evaluation.transitions`, which are made only then."""
     uses_devices: bool = False
     """Whether `ask` spreads its work over the local devices; then it compiles its parts itself."""
-    add: Callable[[Key, Archive, Offspring, Evaluation], tuple[Archive, Bool[Array, "batch"]]] = add_by_crowding
-    """How a batch enters `state.archive`; a part of `tell`."""
-    learning: Learning | None = None
-    """Parts of `ask` and `tell`, where there are actors and critics."""
+
+
+def is_batch(option: str) -> bool:
+    """Whether an option says how many offspring there are in an iteration; its name tells: `ga_batch`, `population`."""
+    return option.endswith("_batch") or option == "population"
+
+
+def batch_fields(config: Any) -> list[str]:
+    return [field.name for field in fields(config) if is_batch(field.name)]
 
 
 def check_cells(num_cells: NumCells, task: Task) -> None:
@@ -100,6 +95,12 @@ def archive_for(task: Task, genotype: Genotype, *, num_cells: NumCells, front_le
 def offspring_of(source: Source, genotype: Genotype, preference: Preference) -> Offspring:
     """A batch that all came from one source."""
     return Offspring(genotype, preference, jnp.full(preference.shape[0], source, jnp.int32))
+
+
+@jax.jit
+def concatenate(*groups: Offspring) -> Offspring:
+    """One batch of several."""
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
 
 
 class Draw(IntEnum):

@@ -18,7 +18,7 @@ from moqd.core.networks import MLP, Policy, apply_policy, fold_standardisation
 from moqd.core.types import Evaluation, Key, Offspring
 from moqd.io.errors import InputError
 from moqd.rl.buffer import Buffer, Steps, capacity_of, empty_buffer, insert, sample, sample_obs
-from moqd.rl.reward_stats import RunningStats, no_stats, standardise, update
+from moqd.rl.running_stats import RunningStats, empty_stats, standardise, update
 from moqd.rl.td3 import Agent, Losses, TD3Config
 from moqd.tasks.task import Task
 from moqd.variation.mixture import Credit, VariationConfig
@@ -83,11 +83,11 @@ def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
     return task.policy
 
 
-def no_experience(policy: Policy, num_objectives: int, config: GradientConfig) -> Experience:
+def empty_experience(policy: Policy, num_objectives: int, config: GradientConfig) -> Experience:
     buffer = empty_buffer(
         config.buffer_size, num_obs=policy.num_obs, num_actions=policy.num_actions, num_objectives=num_objectives
     )
-    return Experience(buffer, no_stats(num_objectives), no_stats(policy.num_obs))
+    return Experience(buffer, empty_stats(num_objectives), empty_stats(policy.num_obs))
 
 
 def remember(experience: Experience, evaluation: Evaluation, config: GradientConfig) -> Experience:
@@ -131,7 +131,7 @@ def learning_metrics(losses: Losses, experience: Experience) -> dict[str, jax.Ar
     }
 
 
-class Parts(NamedTuple):
+class Operators(NamedTuple):
     """The compiled parts of `ask`, and addition."""
 
     select: Callable[[Key, Archive, int], Parents]
@@ -145,7 +145,7 @@ class Parts(NamedTuple):
     add: Callable[[Key, Archive, Offspring, Evaluation], tuple[Archive, jax.Array]]
 
 
-def parts(config: GradientConfig, task: Task) -> Parts:
+def build_operators(config: GradientConfig, task: Task) -> Operators:
     select_members = select_crowding if config.crowding else select_uniform
 
     @partial(jax.jit, static_argnums=2)
@@ -172,10 +172,4 @@ def parts(config: GradientConfig, task: Task) -> Parts:
         return sample_obs(key, buffer, (config.pg_steps, config.minibatch))
 
     add = add_by_crowding if config.crowding else add_uniform
-    return Parts(select, vary, credited, by_chance.initial_credit, recall_obs, add)
-
-
-@jax.jit
-def together(*groups: Offspring) -> Offspring:
-    """One batch of several."""
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
+    return Operators(select, vary, credited, by_chance.initial_credit, recall_obs, add)

@@ -200,7 +200,7 @@ def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
         state = MoCmaMaeState(archive, threshold, emitters, sample, scale, state.spread, started)
         return state, Info(added, offspring.source, metrics)
 
-    return Algorithm(name, config, False, init, ask, tell)
+    return Algorithm(name, config, init, ask, tell)
 
 
 def settled(task: Task, scale: Scale, evaluation: Evaluation) -> Scale:

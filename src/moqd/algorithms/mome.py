@@ -87,4 +87,4 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         guide = None if state.guide is None else renew_guide(state.guide, archive, task, offspring, evaluation)
         return MomeState(archive, credit, guide), Info(added, offspring.source, {})
 
-    return Algorithm(name, config, False, init, ask, tell, add=add)
+    return Algorithm(name, config, init, ask, tell)

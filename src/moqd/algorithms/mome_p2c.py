@@ -14,28 +14,36 @@ The ablations are other values of `pg_preferences`, `crowding` and the three bat
 Deviations: see docs/deviations.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 import jax
 
-from moqd.algorithms.algorithm import Algorithm, Draw, Learning, archive_for, init_key, offspring_of, random_offspring
+from moqd.algorithms.algorithm import (
+    Algorithm,
+    Draw,
+    archive_for,
+    concatenate,
+    init_key,
+    offspring_of,
+    random_offspring,
+)
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
+    build_operators,
     critic_for_variation,
+    empty_experience,
     learning_metrics,
-    no_experience,
-    parts,
     policy_of,
     recall,
     remember,
-    together,
 )
 from moqd.core import preferences
 from moqd.core.archive import Archive, Parents
 from moqd.core.networks import MLP
+from moqd.core.parts import part
 from moqd.core.types import Evaluation, Info, Key, Offspring, Preference, Source
 from moqd.io.errors import InputError, unknown_name
 from moqd.rl.td3 import Agent, Losses, init_agent, train
@@ -67,7 +75,7 @@ class MomeP2CState(NamedTuple):
 
 def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
     policy, num_objectives = policy_of(name, task, config), task.num_objectives
-    select, vary, credited, initial_credit, recall_obs, add = parts(config, task)
+    select, vary, credited, initial_credit, recall_obs, add = build_operators(config, task)
     batch = config.pg_batch + config.ga_batch + config.actor_batch
     _check(config, batch, num_objectives)
 
@@ -89,11 +97,12 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         return MomeP2CState(
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agent=init_agent(init_key(key, Draw.AGENT), policy, num_objectives, config, conditioned=True),
-            experience=no_experience(policy, num_objectives, config),
+            experience=empty_experience(policy, num_objectives, config),
             credit=initial_credit(),
         ), offspring
 
-    def vary_by_gradient(keys: Iterable[Key], state: MomeP2CState) -> list[Offspring]:
+    @part("policy_gradient_variation")
+    def vary_by_gradient(keys: Sequence[Key], state: MomeP2CState) -> list[Offspring]:
         if config.pg_batch == 0:
             return []
         key_select, key_preference, key_obs = keys
@@ -110,9 +119,10 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         offspring += vary(key_ga, key_line, state.archive, state.credit)  # Iso+LineDD variation
         if config.actor_batch:  # Actor injection
             offspring.append(inject_actor(key_actor, state.agent.actor))
-        return together(*offspring)
+        return concatenate(*offspring)
 
-    def learn(keys: Iterable[Key], agent: Agent, experience: Experience) -> tuple[Agent, Losses]:
+    @part("training")
+    def learn(keys: Sequence[Key], agent: Agent, experience: Experience) -> tuple[Agent, Losses]:
         key_recall, key_train = keys
         minibatches = recall(key_recall, experience, config)
         return train(key_train, agent, minibatches, config, experience.obs_stats)
@@ -125,12 +135,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         state = MomeP2CState(archive, agent, experience, credited(state.credit, offspring, added))
         return state, Info(added, offspring.source, learning_metrics(losses, experience))
 
-    learning = Learning(
-        vary=lambda key, state: vary_by_gradient(jax.random.split(key, 6)[:3], state),
-        train=lambda key, state: learn(jax.random.split(key, 3)[:2], state.agent, state.experience),
-        agent=lambda state: state.agent,
-    )
-    return Algorithm(name, config, True, init, ask, tell, uses_devices=True, add=add, learning=learning)
+    return Algorithm(name, config, init, ask, tell, needs_transitions=True, uses_devices=True)
 
 
 def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:

@@ -20,21 +20,29 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from moqd.algorithms.algorithm import Algorithm, Draw, Learning, archive_for, init_key, offspring_of, random_offspring
+from moqd.algorithms.algorithm import (
+    Algorithm,
+    Draw,
+    archive_for,
+    concatenate,
+    init_key,
+    offspring_of,
+    random_offspring,
+)
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
+    build_operators,
     critic_for_variation,
+    empty_experience,
     learning_metrics,
-    no_experience,
-    parts,
     policy_of,
     recall,
     remember,
-    together,
 )
 from moqd.core import preferences
 from moqd.core.archive import Archive
+from moqd.core.parts import part
 from moqd.core.types import Evaluation, Info, Key, Offspring, Source
 from moqd.io.errors import InputError
 from moqd.rl.buffer import Steps
@@ -63,7 +71,7 @@ class MomePgxState(NamedTuple):
 
 def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
     policy, num_objectives = policy_of(name, task, config), task.num_objectives
-    select, vary, credited, initial_credit, recall_obs, add = parts(config, task)
+    select, vary, credited, initial_credit, recall_obs, add = build_operators(config, task)
     batch = config.pg_batch + config.ga_batch
     if config.pg_batch < num_objectives:
         raise InputError(
@@ -78,7 +86,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         return MomePgxState(
             archive=archive_for(task, offspring.genotype, num_cells=config.num_cells, front_length=config.front_length),
             agents=jax.vmap(lambda key: init_agent(key, policy, 1, config, conditioned=False))(keys),
-            experience=no_experience(policy, num_objectives, config),
+            experience=empty_experience(policy, num_objectives, config),
             credit=initial_credit(),
         ), offspring
 
@@ -102,6 +110,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         improved = offspring_of(Source.PG, genotype, jnp.repeat(preference, num_parents, axis=0))
         return [improved, actor]
 
+    @part("policy_gradient_variation")
     def vary_by_gradient(key: Key, state: MomePgxState) -> list[Offspring]:
         offspring = []
         for objective, key_objective in enumerate(jax.random.split(key, num_objectives)):
@@ -112,7 +121,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         key_pg, key_ga, key_line = jax.random.split(key, 3)
         offspring = vary_by_gradient(key_pg, state)
         offspring += vary(key_ga, key_line, state.archive, state.credit)
-        return together(*offspring)
+        return concatenate(*offspring)
 
     def learn_one(key: Key, agent: Agent, experience: Experience, objective: Array) -> tuple[Agent, Losses]:
         key_recall, key_train = jax.random.split(key)
@@ -120,6 +129,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         own = jax.lax.dynamic_slice_in_dim(steps.reward, objective, 1, axis=-1)
         return train(key_train, agent, steps._replace(reward=own), config, experience.obs_stats)
 
+    @part("training")
     def learn(key: Key, agents: Agent, experience: Experience) -> tuple[Agent, Losses]:
         keys, objectives = jax.random.split(key, num_objectives), jnp.arange(num_objectives)
         return jax.vmap(learn_one, in_axes=(0, 0, None, 0))(keys, agents, experience, objectives)
@@ -133,9 +143,4 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
         state = MomePgxState(archive, agents, experience, credited(state.credit, offspring, added))
         return state, Info(added, offspring.source, learning_metrics(mean, experience))
 
-    learning = Learning(
-        vary=lambda key, state: vary_by_gradient(jax.random.split(key, 3)[0], state),
-        train=lambda key, state: learn(jax.random.split(key)[0], state.agents, state.experience),
-        agent=lambda state: state.agents,
-    )
-    return Algorithm(name, config, True, init, ask, tell, uses_devices=True, add=add, learning=learning)
+    return Algorithm(name, config, init, ask, tell, needs_transitions=True, uses_devices=True)

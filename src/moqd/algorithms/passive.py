@@ -1,9 +1,8 @@
 """Passive archives: what an algorithm without cells has found, seen as an archive with cells."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from moqd.algorithms.algorithm import Algorithm, Learning, add_by_crowding, archive_for
+from moqd.algorithms.algorithm import Algorithm, archive_for
 from moqd.core.archive import Archive, add
 from moqd.core.tessellation import NumCells
 from moqd.core.types import Evaluation, Info, Key, Offspring
@@ -32,12 +31,4 @@ def with_passive_archive(algorithm: Algorithm, task: Task, *, num_cells: NumCell
         archive, added = add(state.archive, offspring, evaluation)
         return PassiveState(active, archive), Info(added, info.source, info.metrics)
 
-    learning = algorithm.learning
-    if learning is not None:
-        learning = Learning(_of_active(learning.vary), _of_active(learning.train), _of_active(learning.agent))
-    return algorithm._replace(init=init, ask=ask, tell=tell, add=add_by_crowding, learning=learning)
-
-
-def _of_active(part: Callable[..., Any]) -> Callable[..., Any]:
-    """The same part of the algorithm, for a state (its last argument) that has the algorithm's own in it."""
-    return lambda *arguments: part(*arguments[:-1], arguments[-1].active)
+    return algorithm._replace(init=init, ask=ask, tell=tell)

@@ -41,15 +41,10 @@ def pga_me(name: str, config: PgaMeConfig, task: Task) -> Algorithm:
     cells = config.elite_cells or total_cells(config.num_cells) * config.front_length
     summed = replace(task, objective_names=("sum",), minimised=(), reference_point=None, units={})
     single = mome_pgx(name, replace(config, num_cells=cells, front_length=1), summed)
-    assert single.learning is not None
-    learning = single.learning
 
     def init(key: Key) -> tuple[Any, Offspring]:
         state, offspring = single.init(key)
         return state, towards_the_sum(offspring)
-
-    def vary_by_gradient(key: Key, state: Any) -> list[Offspring]:
-        return [towards_the_sum(one) for one in learning.vary(key, state)]
 
     def ask(key: Key, state: Any) -> Offspring:
         return towards_the_sum(single.ask(key, state))
@@ -66,8 +61,7 @@ def pga_me(name: str, config: PgaMeConfig, task: Task) -> Algorithm:
     def towards_the_sum(offspring: Offspring) -> Offspring:
         return with_preference(offspring, task.num_objectives)
 
-    towards = learning._replace(vary=vary_by_gradient)
-    return single._replace(config=config, init=init, ask=ask, tell=tell, learning=towards)
+    return single._replace(config=config, init=init, ask=ask, tell=tell)
 
 
 def with_preference(offspring: Offspring, num_objectives: int) -> Offspring:

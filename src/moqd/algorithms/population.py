@@ -87,7 +87,7 @@ def population_algorithm(name: str, config: PopulationConfig, task: Task, rank: 
         credit = by_chance.credited(state.credit, added, offspring)
         return PopulationState(population, credit), Info(added, offspring.source, {})
 
-    return Algorithm(name, config, False, init, ask, tell)
+    return Algorithm(name, config, init, ask, tell)
 
 
 def empty_population(offspring: Offspring, size: int, rank: Rank) -> Population:

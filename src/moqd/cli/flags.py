@@ -27,8 +27,8 @@ from moqd.io.errors import InputError
 from moqd.io.options import ONE_OR_SEVERAL
 
 OWN_TASK = (
-    "A task of your own is named by --task FILE.py:NAME; with --accept-changes, also if its file has changed since a "
-    "run was made."
+    "A task of your own is named by --task FILE.py:NAME, an algorithm by --algorithm FILE.py:NAME; with "
+    "--accept-changes, also if the file has changed since a run was made."
 )
 
 

@@ -47,9 +47,9 @@ from moqd.runs.presets import preset_for
 from moqd.runs.session import Callback
 from moqd.runs.start import resume, run
 from moqd.runs.tensorboard import TensorBoard
+from moqd.runs.user_code import OWN, is_own, load_algorithm, load_task
 from moqd.tasks import TASKS, Task, make_task
 from moqd.tasks.task import validated
-from moqd.tasks.user_code import OWN, is_own, load_own
 
 out, err = Console(), Console(stderr=True)
 
@@ -62,8 +62,9 @@ class TrainOptions:
     task: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = None
     """The task to solve: one that `moqd tasks` lists, or one of your own, as --task FILE.py:NAME."""
     algorithm: str | None = None
-    """The algorithm: one that `moqd algorithms` lists. If not given: mome-p2c where solutions are policies (robots,
-    environments), mome for other tasks. Its own options are listed below, with its defaults."""
+    """The algorithm: one that `moqd algorithms` lists, or one of your own, as FILE.py:NAME. If not given: mome-p2c
+    where solutions are policies (robots, environments), mome for other tasks. Its own options are listed below, with
+    its defaults."""
     preset: Literal["quick", "small", "paper"] | None = None
     """Settings for all that is not given: the paper's own; small ones for minutes on a laptop (episodes of 250 steps,
     batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,200 evaluations). If not given:
@@ -601,7 +602,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif arguments[0] not in COMMANDS:
             raise unknown_name("command", arguments[0], COMMANDS)
         else:
-            return COMMANDS[arguments[0]].call(_with_own_tasks(arguments[0], arguments[1:]))
+            return COMMANDS[arguments[0]].call(_with_own_code(arguments[0], arguments[1:]))
     except (InputError, EvaluationError, DivergenceError) as error:
         err.print(f"[red]moqd:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
@@ -614,25 +615,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _with_own_tasks(command: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments without `--task FILE.py:NAME`, whose task is loaded; `moqd train` runs it if no other is named."""
+def _with_own_code(command: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments without the FILE.py:NAME of --task and --algorithm, which are loaded.
+
+    `moqd train` runs that task if no other is named, and that algorithm.
+    """
     rest: list[str] = []
     specs: list[str] = []
-    words = iter(arguments)
+    accept_changes, words = "--accept-changes" in arguments, iter(arguments)
+    own = False
     for word in words:
-        if word == "--task" or word.startswith("--task="):
-            specs.append(word.partition("=")[2] if "=" in word else next(words, ""))
+        flag, equals, value = word.partition("=")
+        if flag == "--task":
+            specs.append(value if equals else next(words, ""))
+        elif flag == "--algorithm" and is_own(value if equals else (value := next(words, ""))):
+            name, own = load_algorithm(value, accept_changes=accept_changes), True
+            rest += ["--algorithm", name] if command == "train" else []
+        elif flag == "--algorithm":
+            rest += [word] if equals else [word, value] if value else [word]
         elif is_own(word) and command in ("train", "tasks"):
             specs.append(word)
         else:
             rest.append(word)
-    accept_changes = "--accept-changes" in rest
-    if accept_changes and not specs:
-        raise InputError("--accept-changes is about a task of your own; give it with --task FILE.py:NAME.")
+    if accept_changes and not specs and not own:
+        raise InputError(
+            "--accept-changes is about code of your own; give it with --task FILE.py:NAME or --algorithm FILE.py:NAME."
+        )
     if specs and command == "train" and (also := next((word for word in rest if word in TASKS), None)):
         raise InputError(f"{also!r} and --task {specs[0]} are two tasks; give one of the two.")
     for spec in specs:
-        load_own(spec, accept_changes=accept_changes)
+        load_task(spec, accept_changes=accept_changes)
     names = list(OWN)[:1] if specs and command in ("train", "tasks") and "--config" not in " ".join(rest) else []
     if command != "study":  # which hands it on to its processes
         rest = [word for word in rest if word != "--accept-changes"]
@@ -644,4 +656,4 @@ def _overview() -> None:
     for name, command in COMMANDS.items():
         out.print(f"  [bold]moqd {name:<12}[/]{command.summary}")
     out.print("\n[bold]moqd COMMAND --help[/] explains a command.")
-    out.print("Every command knows a task of your own that is named by --task FILE.py:NAME.")
+    out.print("Every command knows what is yours: --task FILE.py:NAME, --algorithm FILE.py:NAME.")

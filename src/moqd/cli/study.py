@@ -17,6 +17,7 @@ from moqd.cli.flags import parse
 from moqd.core.devices import num_cores
 from moqd.io.errors import AGAIN, InputError, StorageError, unknown_name
 from moqd.runs.control import Control, signals
+from moqd.runs.user_code import OWN
 from moqd.study.display import StudyDisplay, overview, show_status
 from moqd.study.execute import STUDY, ExecutionOptions, execute, stored_study, write_study
 from moqd.study.file import read_study
@@ -24,7 +25,6 @@ from moqd.study.plan import MOST_RUNS, STUDIES, Study, named_study, with_seeds
 from moqd.study.status import RUNS, counts_of, keep_records, results_of, standings_of
 from moqd.study.summaries import RECORDS
 from moqd.study.workers import LocalWorkers, RayWorkers, Workers, gpus_here
-from moqd.tasks.user_code import OWN
 
 MEMORY_OF_A_RUN = 2e9
 """Bytes, with some room: runs with the paper's settings need up to 1.6 GB."""

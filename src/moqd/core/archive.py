@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from moqd.core.pareto import crowding_distance, truncate
+from moqd.core.parts import part
 from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Preference, Source
 from moqd.io.errors import InputError
@@ -67,6 +68,7 @@ def empty_archive(
     )
 
 
+@part("addition")
 def add(archive: Archive, offspring: Offspring, evaluation: Evaluation) -> tuple[Archive, Bool[Array, "batch"]]:
     """The archive with a whole batch added as a set, and which of the batch are in it.
 
@@ -77,6 +79,7 @@ def add(archive: Archive, offspring: Offspring, evaluation: Evaluation) -> tuple
     return _add(archive, offspring, evaluation, lambda cell, points, valid, length: truncate(points, valid, length))
 
 
+@part("addition")
 def add_uniform(
     key: Key, archive: Archive, offspring: Offspring, evaluation: Evaluation
 ) -> tuple[Archive, Bool[Array, "batch"]]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
+from moqd.algorithms import ALGORITHMS
 from moqd.study.plan import PAPER_TASKS, Study
 from moqd.tasks import Task
 
@@ -27,24 +28,6 @@ LINES = ("-", "--", "-.", ":")
 MARKERS = {"-": "os^Dv*X", "--": "os^Dv*X", "-.": "8p<d>hP", ":": "8p<d>hP"}
 """By line, one for each colour."""
 HATCHES = {"-": "", "--": "/////", "-.": "...", ":": "xxxx"}
-ALGORITHMS = {
-    "mome-p2c": ("MOME-P2C", 0, "-"),
-    "mome-pgx": ("MOME-PGX", 1, "-"),
-    "mome": ("MOME", 2, "-"),
-    "pga-me": ("PGA-ME", 3, "-"),
-    "pga-me-128": ("PGA-ME-128", 3, "--"),
-    "nsga2": ("NSGA-II", 4, "-"),
-    "nsga2-small": ("NSGA-II-small", 4, "--"),
-    "spea2": ("SPEA2", 5, "-"),
-    "spea2-small": ("SPEA2-small", 5, "--"),
-    "mo-cma-mae": ("MO-CMA-MAE", 6, "-"),
-    "mome-p2c-keep-pref": ("Keep-Pref", 2, "-."),
-    "mome-p2c-one-hot": ("One-Hot", 3, "-."),
-    "mome-p2c-no-actor": ("No-Actor", 4, "-."),
-    "mome-p2c-no-ga": ("No-GA", 5, "-."),
-    "mome-p2c-no-crowding": ("No-Crowding", 6, "-."),
-}
-"""Name in the paper, colour and line: dashed for another size of the same algorithm, dash-dotted for an ablation."""
 
 
 class AlgorithmStyle(NamedTuple):
@@ -77,9 +60,10 @@ class AlgorithmStyle(NamedTuple):
 
 def algorithm_styles(study: Study) -> dict[str, AlgorithmStyle]:
     """By label: those of the paper look the same in all studies, others get what is left, in the order of the study."""
-    chosen = {label: ALGORITHMS[label][1:] for label in study.algorithms if label in ALGORITHMS}
+    looks = {label: ALGORITHMS[label].look for label in study.algorithms if label in ALGORITHMS}
+    chosen = {label: look for label, look in looks.items() if look is not None}
     free = [(i, line) for line in LINES for i in range(len(COLOURS)) if (i, line) not in chosen.values()]
-    others = [label for label in study.algorithms if label not in ALGORITHMS]
+    others = [label for label in study.algorithms if label not in chosen]
     others.sort(key=lambda label: label != study.reference)  # so that it has the first colour, if no other has
     chosen |= {label: free[i % len(free)] for i, label in enumerate(others)}
     return {
@@ -89,8 +73,8 @@ def algorithm_styles(study: Study) -> dict[str, AlgorithmStyle]:
 
 
 def display_name(label: str) -> str:
-    """The algorithm as the paper calls it; the label itself if it is not of the paper."""
-    return ALGORITHMS[label][0] if label in ALGORITHMS else label
+    """The algorithm as the paper calls it; the label itself if it is not one of moqd's."""
+    return ALGORITHMS[label].label if label in ALGORITHMS else label
 
 
 def task_title(name: str) -> str:

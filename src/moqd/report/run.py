@@ -182,11 +182,14 @@ def _how_to_go_on(run: Run) -> Iterable[Block]:
 
 def _resume(run: Run) -> str:
     assert run.path is not None
-    own = [] if run.config.algorithm.name in ALGORITHMS else ["algorithm=algorithm"]
-    needed = ["task=task"] * (run.config.task.options is None) + own
+    algorithm, task = run.config.algorithm, run.config.task
+    own = [] if algorithm.name in ALGORITHMS or algorithm.is_of_a_file else ["algorithm=algorithm"]
+    needed = ["task=task"] * (task.options is None) + own
     if needed:
         return f"moqd.resume({str(run.path)!r}, {', '.join(needed)})"
-    return to_resume(run.path) + " --task FILE.py:NAME" * (run.config.task.is_of_a_file and not AGAIN)
+    of_files = {"task": task.is_of_a_file, "algorithm": algorithm.is_of_a_file}
+    missing = [f" --{kind} FILE.py:NAME" for kind, of_file in of_files.items() if of_file and not AGAIN]
+    return to_resume(run.path) + "".join(missing)
 
 
 def _needed(run: Run) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from moqd.algorithms.algorithm import is_batch
 from moqd.io.files import own_folder, users_folder, write_text
 from moqd.plots.style import display_name, task_title, tasks_in_order
 from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Text, link, strong
@@ -32,7 +33,7 @@ from moqd.report.tables import (
     wall_clock_grid,
 )
 from moqd.runs.config import RunConfig
-from moqd.runs.presets import BATCHES, changed_options
+from moqd.runs.presets import changed_options
 from moqd.study.analysis import (
     METRICS,
     SIGNIFICANCE,
@@ -315,7 +316,7 @@ def _gradient_offspring(results: Results) -> str:
 
 
 def _batch(config: RunConfig) -> int:
-    return sum(config.algorithm.options.get(name) or 0 for name in BATCHES)
+    return sum(value for name, value in config.algorithm.options.items() if is_batch(name))
 
 
 def _cells(config: RunConfig) -> int | tuple[int, ...] | None:

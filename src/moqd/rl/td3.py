@@ -18,7 +18,7 @@ from moqd.core import preferences
 from moqd.core.networks import MLP, Policy, apply_mlp, apply_policy, descend, init_mlp
 from moqd.core.types import Key, Preference
 from moqd.rl.buffer import Steps
-from moqd.rl.reward_stats import RunningStats, no_stats, standardise
+from moqd.rl.running_stats import RunningStats, empty_stats, standardise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ def train(
     Rewards are as they are to be learned, that is standardised. Each transition gets a preference of its own, uniform
     on the simplex. The critics see observations standardised by `obs_stats`; the actor sees them as they are.
     """
-    seen = partial(standardise, no_stats(minibatches.obs.shape[-1]) if obs_stats is None else obs_stats)
+    seen = partial(standardise, empty_stats(minibatches.obs.shape[-1]) if obs_stats is None else obs_stats)
     actor_optimiser, critic_optimiser = _optimisers(config)
 
     def critic_step(agent: Agent, steps: Steps, preference: Preference, noise: Array) -> tuple[Agent, Array, Array]:

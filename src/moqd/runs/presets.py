@@ -4,13 +4,10 @@ import json
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
-from moqd.algorithms import ALGORITHMS
+from moqd.algorithms import ALGORITHMS, batch_fields
 from moqd.io.errors import unknown_name
 from moqd.runs.config import AlgorithmConfig
 from moqd.tasks import TASKS
-
-BATCHES = ("ga_batch", "pg_batch", "actor_batch", "population")
-"""The fields that say how many offspring there are in an iteration."""
 
 
 class Preset(NamedTuple):
@@ -59,7 +56,7 @@ def preset_for(name: str, task: str, algorithm: str) -> Preset:
         raise unknown_name("preset", name, PRESETS)
     scale, config = PRESETS[name], ALGORITHMS[algorithm].config
     options = _options(scale, config)
-    evaluations, batch = scale.batch * scale.iterations, sum(options.get(field, 0) for field in BATCHES)
+    evaluations, batch = scale.batch * scale.iterations, sum(options[field] for field in batch_fields(config))
     has_episodes = "episode_length" in {field.name for field in fields(TASKS[task].config)}
     return Preset(
         task={"episode_length": scale.episode_length} if has_episodes else {},
@@ -77,5 +74,5 @@ def iterations_for(evaluations: int, batch: int) -> int:
 
 def _options(scale: _Scale, config: Any) -> dict[str, Any]:
     known = {field.name for field in fields(config)}
-    batches = {field: getattr(config, field) * scale.batch // 256 for field in BATCHES if field in known}
+    batches = {field: getattr(config, field) * scale.batch // 256 for field in batch_fields(config)}
     return batches | {field: value for field, value in LETTER.items() if scale.exact and field in known}

@@ -12,22 +12,27 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from moqd.algorithms import Algorithm
+from moqd.core.archive import Archive
 from moqd.core.devices import num_cores
+from moqd.core.networks import num_parameters
+from moqd.core.parts import Call, calls_of_parts
+from moqd.core.types import Evaluation, Key, Offspring
 from moqd.io.errors import InputError
+from moqd.io.files import FORMAT, read_json, write_json
+from moqd.io.options import is_count
+from moqd.rl.td3 import Agent
 from moqd.runs.loop import Loop
 from moqd.runs.config import processor
-from moqd.io.files import FORMAT, read_json, write_json
-from moqd.core.networks import num_parameters
-from moqd.io.options import is_count
 from moqd.tasks import Task
 from moqd.tasks.task import validated
 
-COMMON = {"iteration", "rollout", "addition"}
-"""The parts that every algorithm has..."""
-LEARNED = {"policy_gradient_variation", "training"}
-"""...and those that only algorithms with actors and critics have."""
+COMMON = {"iteration", "rollout"}
+"""What every algorithm has..."""
+PARTS = {"addition"}, {"addition", "policy_gradient_variation", "training"}, set[str]()
+"""...and the parts (`moqd.core.parts`) that are known: of most, of those with actors and critics, and none."""
 NETWORKS = {"policy", "actors", "critics"}
 MOST = 2**63 - 1
 """The largest count that is taken from a file."""
@@ -58,11 +63,12 @@ def num_parameters_of(algorithm: Algorithm) -> dict[str, int]:
     """Of one archived policy, of all actors, and of all critics; target networks do not count."""
     state, offspring = jax.eval_shape(algorithm.init, jax.random.key(0))
     policies = num_parameters(offspring.genotype)
-    agent = None if algorithm.learning is None else algorithm.learning.agent(state)
+    is_agent = lambda part: isinstance(part, Agent)  # noqa: E731
+    agents = [part for part in jax.tree.leaves(state, is_leaf=is_agent) if is_agent(part)]
     return {
         "policy": policies // offspring.source.shape[0],
-        "actors": 0 if agent is None else num_parameters(agent.actor),
-        "critics": 0 if agent is None else num_parameters(agent.critics),
+        "actors": num_parameters([agent.actor for agent in agents]),
+        "critics": num_parameters([agent.critics for agent in agents]),
     }
 
 
@@ -91,16 +97,51 @@ def _timed(call: Callable[..., Any], *arguments: Any) -> _Timed:
     return _Timed(time.perf_counter() - start, result)
 
 
+class PartsOfTell:
+    """The parts of an algorithm's `tell` as calls of compiled programs, with the arguments that `tell` calls them with.
+
+    What `tell` hands on in the next state, such as the replay buffer, is taken from the state that is there: a second
+    one may not fit into memory.
+    """
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._tell, self._arguments = algorithm.tell, jax.jit(self._traced)
+
+    def _traced(self, *arguments: Any) -> list[Array]:
+        """The arguments of the parts, but for those that the next state has in it."""
+        with calls_of_parts() as calls:
+            state, _ = self._tell(*arguments)
+        place = {id(leaf): index for index, leaf in enumerate(jax.tree.leaves(state))}
+        leaves, self._structure = jax.tree.flatten({name: call.arguments for name, call in calls.items()})
+        self._places = [place.get(id(leaf)) for leaf in leaves]
+        self._programs = {name: _in_place(*call) for name, call in calls.items()}
+        return [leaf for leaf in leaves if id(leaf) not in place]
+
+    def __call__(self, key: Key, state: Any, offspring: Offspring, evaluation: Evaluation) -> dict[str, Call]:
+        others, there = iter(self._arguments(key, state, offspring, evaluation)), jax.tree.leaves(state)
+        arguments = jax.tree.unflatten(
+            self._structure, [next(others) if place is None else there[place] for place in self._places]
+        )
+        return {name: Call(program, _with_copies(arguments[name])) for name, program in self._programs.items()}
+
+
+def _in_place(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    """Compiled, with archives changed in place, as in a run."""
+    return jax.jit(function, donate_argnums=[i for i, one in enumerate(arguments) if isinstance(one, Archive)])
+
+
+def _with_copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """With archives that may be changed."""
+    copied = (jax.tree.map(jnp.copy, one) if isinstance(one, Archive) else one for one in arguments)
+    return jax.block_until_ready(tuple(copied))
+
+
 def _measurement(algorithm: Algorithm, task: Task, seed: int) -> Callable[[], dict[str, float]]:
     """Starts a run; each call takes it on by one iteration, and gives the seconds of that and of the parts."""
     loop, key = Loop(algorithm, task, seed), jax.random.key(seed)
     loop.prepare()
     loop.start()
-    learned: dict[str, Callable[..., Any]] = {}
-    if algorithm.learning is not None:
-        learned = {"policy_gradient_variation": algorithm.learning.vary, "training": jax.jit(algorithm.learning.train)}
-    add = jax.jit(algorithm.add, donate_argnums=1)  # in place, as in a run
-    sound = jax.jit(lambda evaluation: validated(task, evaluation))
+    sound, tell = jax.jit(lambda evaluation: validated(task, evaluation)), PartsOfTell(algorithm)
 
     def advance() -> Any:
         loop.advance(loop.iteration + 1)
@@ -109,16 +150,14 @@ def _measurement(algorithm: Algorithm, task: Task, seed: int) -> Callable[[], di
     def measure() -> dict[str, float]:
         iteration = _timed(advance)
         state = iteration.result.state
-        offspring = jax.block_until_ready(loop._ask(key, jnp.int32(loop.iteration + 1), state))
+        with calls_of_parts() as calls:
+            offspring = jax.block_until_ready(loop._ask(key, jnp.int32(loop.iteration + 1), state))
         rollout = _timed(loop._evaluate, key, offspring.genotype)
-        of_learning = {name: _timed(part, key, state).seconds for name, part in learned.items()}
-        archive, evaluation = jax.block_until_ready((jax.tree.map(jnp.copy, state.archive), sound(rollout.result)))
-        addition = _timed(add, key, archive, offspring, evaluation)
+        calls |= tell(key, state, offspring, sound(rollout.result))
         return {
             "iteration": iteration.seconds,
             "rollout": rollout.seconds,
-            **of_learning,
-            "addition": addition.seconds,
+            **{name: _timed(call.function, *call.arguments).seconds for name, call in calls.items()},
         }
 
     return measure
@@ -133,7 +172,7 @@ def _are_devices(names: Any) -> bool:
 
 
 def _are_seconds(seconds: Any, iterations: int) -> bool:
-    if not isinstance(seconds, dict) or seconds.keys() not in (COMMON, COMMON | LEARNED):
+    if not isinstance(seconds, dict) or seconds.keys() not in [COMMON | parts for parts in PARTS]:
         return False
     return all(
         isinstance(times, list)

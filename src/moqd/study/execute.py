@@ -12,11 +12,11 @@ from moqd.io.errors import InputError
 from moqd.io.files import FORMAT, own_folder, read_json, users_folder, write_json
 from moqd.io.options import restored
 from moqd.runs.config import RunConfig
+from moqd.runs.user_code import SPECS
 from moqd.study.job import Ending, Job
 from moqd.study.plan import PlannedRun, Study
 from moqd.study.status import RUNS, folder_of, forget_outcome, standing_of, timing_of
 from moqd.study.workers import Workers
-from moqd.tasks.user_code import SPECS
 
 STUDY = "study.json"
 """What the study consists of, in its folder."""
@@ -108,6 +108,8 @@ def _stored_run(run: Mapping[str, Any], path: Path) -> PlannedRun:
     task, algorithm = planned.config.task, planned.config.algorithm
     if task.is_of_a_file and not task.is_registered:
         raise InputError(f"the study is of the task {task.name!r} of your own; add --task FILE.py:NAME.")
+    if algorithm.is_of_a_file and algorithm.name not in ALGORITHMS:
+        raise InputError(f"the study is of the algorithm {algorithm.name!r} of your own; add --algorithm FILE.py:NAME.")
     if not task.is_registered or algorithm.name not in ALGORITHMS:
         raise ValueError(f"unknown {algorithm.name!r} on {task.name!r}")
     if (planned.task, planned.seed) != (run["task"], run["seed"]):
@@ -190,7 +192,7 @@ def _job(root: Path, run: PlannedRun, options: ExecutionOptions, timing: bool) -
         options.cores,
         options.checkpoint_minutes,
         timing,
-        own_tasks=list(SPECS),
+        own_code=list(SPECS),
         accept_changes=options.accept_changes,
     )
 

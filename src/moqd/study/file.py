@@ -18,13 +18,13 @@ from typing import Any, NoReturn
 import jax.numpy as jnp
 
 from moqd.algorithms import ALGORITHMS
-from moqd.algorithms.algorithm import check_cells
+from moqd.algorithms.algorithm import check_cells, is_batch
 from moqd.core.networks import Policy, apply_policy
 from moqd.core.types import Genes, Genotype, Key
 from moqd.io.errors import InputError, known_name, one_line, unknown_name
 from moqd.io.files import read_text
 from moqd.io.options import checked_seed, is_count, overridden, restored, whole_number
-from moqd.runs.presets import BATCHES, PRESETS
+from moqd.runs.presets import PRESETS
 from moqd.study.plan import (
     COUNTS,
     MOST_RUNS,
@@ -311,7 +311,7 @@ def _fields_of(config: Any) -> tuple[str, ...]:
 
 def _check_large(kind: str, option: str, value: Any) -> None:
     """Raises for whole numbers that would fill the memory."""
-    most = MOST_OF_A_BATCH if option in BATCHES else MOST_OF_AN_OPTION
+    most = MOST_OF_A_BATCH if is_batch(option) else MOST_OF_AN_OPTION
     if kind == "task" and option != "reference_point":
         most = MOST_OF_A_TASK
     numbers = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, int)]
@@ -334,7 +334,8 @@ def _build(task: str, label: str, base: str, preset: str | None, options: Mappin
     variant = Variant(base, options)
     study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
     config = restored(ALGORITHMS[base].config, study.runs[0].config.algorithm.options, f"algorithm {label!r}")
-    check_cells(config.num_cells, _outline(task))
+    if hasattr(config, "num_cells"):
+        check_cells(config.num_cells, _outline(task))
     ALGORITHMS[base].build(label, config, _outline(task))
     return base, config
 

@@ -38,7 +38,7 @@ from moqd.runs.lock import is_held
 from moqd.runs.session import Callback
 from moqd.runs.start import resume, run
 from moqd.runs.timing import time_parts, write_timing
-from moqd.tasks.user_code import load_own
+from moqd.runs.user_code import load
 
 
 class Ending(IntEnum):
@@ -63,8 +63,8 @@ class Job:
     checkpoint_minutes: float = 5.0
     timing: bool = False
     """Whether to time the parts of the algorithm, instead of running it."""
-    own_tasks: Sequence[str] = ()
-    """Tasks of the user's own, as FILE.py:NAME, that whoever started the study named..."""
+    own_code: Sequence[str] = ()
+    """Tasks and algorithms of the user's own that whoever started the study named..."""
     accept_changes: bool = False
     """...and whether they also stand for what they were before their files changed."""
 
@@ -149,8 +149,8 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
         return Ending.DONE  # another study has made it in the meantime
     use_devices(job.cores)
     use_cache()
-    for spec in job.own_tasks:
-        load_own(spec, accept_changes=job.accept_changes)
+    for spec in job.own_code:
+        load(spec, accept_changes=job.accept_changes)
     task = config.task.make()
     algorithm = config.algorithm.make(task)
     if job.timing:

@@ -4,15 +4,15 @@ A run is known by a hash of its settings, so that studies which need the same ru
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from moqd.algorithms import ABLATIONS, ALGORITHMS
+from moqd.algorithms import ABLATIONS, ALGORITHMS, batch_fields
 from moqd.io.errors import InputError, known_name
 from moqd.io.options import checked_seed, overridden, whole_number
 from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
-from moqd.runs.presets import BATCHES, iterations_for, preset_for
+from moqd.runs.presets import iterations_for, preset_for
 from moqd.tasks import TASKS, make_task
 
 DEFAULT_ITERATIONS = 1000
@@ -27,7 +27,7 @@ COUNTS = {"iterations": 0, "evaluations": 0, "log_every": 1, "snapshot_every": 1
 
 PAPER_TASKS = ("ant-2", "ant-3", "halfcheetah-2", "hopper-2", "hopper-3", "walker-2")
 BASELINES = (REFERENCE, "mome-pgx", "mome", "pga-me", "nsga2", "nsga2-small", "spea2", "spea2-small")
-PAPER_ABLATIONS = (REFERENCE, "mome-pgx", *(f"{REFERENCE}-{name}" for name in ABLATIONS))
+PAPER_ABLATIONS = (REFERENCE, "mome-pgx", *(f"{REFERENCE}-{name.lower()}" for name in ABLATIONS))
 ARCHIVE_SIZES = (REFERENCE, "pga-me", "pga-me-128")
 GROUPS = {"baselines": BASELINES, "ablations": PAPER_ABLATIONS, "pga": ARCHIVE_SIZES}
 """Algorithms that the paper shows in one figure."""
@@ -248,8 +248,7 @@ def _config(
             evaluations = chosen.evaluations
     of_task |= task_options
     algorithm = overridden(of_algorithm, variant.options, f"algorithm {label!r}")
-    known = {field.name for field in fields(algorithm)}
-    batch = sum(getattr(algorithm, name) for name in BATCHES if name in known)
+    batch = sum(getattr(algorithm, name) for name in batch_fields(algorithm))
     if iterations is None:
         iterations = DEFAULT_ITERATIONS if evaluations is None else iterations_for(evaluations, max(1, batch))
     return RunConfig(

@@ -3,18 +3,20 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import moqd
+from moqd.algorithms import ALGORITHMS
 from moqd.cli.main import main
 from moqd.io.errors import AGAIN, InputError
+from moqd.runs.user_code import OWN, SPECS, load_algorithm, load_task
 from moqd.study.execute import _job
 from moqd.study.job import Ending
 from moqd.study.job import main as do
 from moqd.study.status import folder_of
 from moqd.tasks import TASKS
-from moqd.tasks.user_code import OWN, SPECS, load_own
 
 GEAR = """
 import moqd
@@ -64,6 +66,10 @@ num_cells = 6
 population = 16
 num_cells = 6
 """
+
+
+SKELETON = (Path(__file__).parents[2] / "docs" / "skeleton.py").read_text()
+SEARCH = ["train", "arm-2", "--iterations", "2", "--out", "run", "--num-cells", "6"]
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +129,8 @@ def test_a_run_of_a_task_from_a_file(here, capsys):
 def forget_tasks():
     for name in OWN:
         TASKS.pop(name, None)
+    for name in [name for name, entry in ALGORITHMS.items() if hasattr(entry.config, "fingerprint")]:
+        del ALGORITHMS[name]
     for known in (OWN, SPECS, AGAIN):
         known.clear()
 
@@ -179,7 +187,7 @@ def test_mistakes_are_one_sentence(here, spec, text):
     (here / "broken.py").write_text("1 / 0\n")
     (here / "taken.py").write_text(GEAR.replace('name="gear"', 'name="hopper-2"'))
     with pytest.raises(InputError, match=text):
-        load_own(spec)
+        load_task(spec)
 
 
 def test_a_task_that_gives_nothing_is_mended_and_started_again(here, capsys):
@@ -208,4 +216,87 @@ def test_a_task_that_gives_nothing_is_mended_and_started_again(here, capsys):
 
 def test_accepting_changes_needs_a_task(here, capsys):
     assert main(["report", "run", "--accept-changes"]) == 2
-    assert "is about a task of your own" in said(capsys)
+    assert "is about code of your own" in said(capsys)
+
+
+def test_a_run_of_an_algorithm_from_a_file(here, capsys):
+    """Its options are flags; it is resumed, and its folder can be looked at without its code."""
+    (here / "mine.py").write_text(SKELETON)
+    own = ["--algorithm", "mine.py:half_random"]
+    assert main([*SEARCH, *own, "--ga-batch", "8", "--random-share", "0.25"]) == 0
+    config = json.loads((here / "run" / "config.json").read_text())["algorithm"]
+    assert (config["name"], config["ga_batch"], config["random_share"]) == ("half-random", 8, 0.25)
+    assert len(config["fingerprint"]) == 16
+    assert f"moqd resume run {' '.join(own)}" in (here / "run" / "report.md").read_text()
+    assert main(["algorithms", *own]) == 0
+    assert "half-random half of the offspring are random" in said(capsys)
+    forget_tasks()
+
+    assert main(["pick", "run", "--json"]) == 0
+    assert main(["explore", "run"]) == 0
+    assert main(["report", "run"]) == 0
+    assert "moqd resume run --algorithm FILE.py:NAME" in (here / "run" / "report.md").read_text()
+    capsys.readouterr()
+    assert main(["resume", "run", "--iterations", "3"]) == 2
+    assert "on the command line with --algorithm FILE.py:NAME" in said(capsys)
+    assert main(["resume", "run", "--iterations", "3", *own]) == 0
+    forget_tasks()
+    (here / "mine.py").write_text(SKELETON + "# a remark\n")
+    capsys.readouterr()
+    assert main(["resume", "run", "--iterations", "4", *own]) == 2
+    assert "has changed since the run was made" in said(capsys)
+    forget_tasks()
+    assert main(["resume", "run", "--iterations", "4", "--accept-changes", f"--algorithm={own[1]}"]) == 0
+    assert moqd.load_run("run").metrics["iteration"][-1] == 4
+
+
+def test_help_lists_the_options_of_an_algorithm_from_a_file(here, capsys):
+    (here / "mine.py").write_text(SKELETON)
+    with pytest.raises(SystemExit):
+        main(["train", "arm-2", "--algorithm", "mine.py:half_random", "--help"])
+    assert "--random-share" in (text := said(capsys))
+    assert "--fingerprint" not in text
+
+
+def test_a_study_with_an_algorithm_from_a_file(here, capsys):
+    (here / "mine.py").write_text(SKELETON)
+    (here / "both.toml").write_text(
+        'name = "both"\ntasks = ["arm-2"]\nalgorithms = ["half-random", "rarely"]\nseeds = 1\nevaluations = 32\n'
+        "[algorithm.half-random]\nga_batch = 8\nnum_cells = 6\n"
+        '[algorithm.rarely]\nbase = "half-random"\nga_batch = 8\nrandom_share = 0.1\nnum_cells = 6\n'
+    )
+    assert main(["study", "both.toml"]) == 2
+    assert "half-random" in said(capsys)
+    assert main(["study", "both.toml", "--algorithm", "mine.py:half_random", "--jobs", "1"]) == 0
+    assert "half-random" in (here / "studies" / "both" / "report.md").read_text()
+    assert len(list((here / "studies" / "runs").glob("arm-2-half-random-0-*"))) == 2
+    forget_tasks()
+    capsys.readouterr()
+    assert main(["report", "studies/both"]) == 2
+    assert "add --algorithm FILE.py:NAME" in said(capsys)
+
+
+@pytest.mark.parametrize(
+    ("spec", "change", "text"),
+    [
+        ("mine.py:half", ("", ""), "has no 'half'; the algorithms in it: half_random"),
+        ("mine.py:HalfRandomState", ("", ""), "is not a function"),
+        ("mine.py:half_random", ("config: HalfRandomConfig", "config"), "is not a function"),
+        ("mine.py:half_random", ("@dataclass(frozen=True)", "@dataclass"), "is not a function"),
+        ("mine.py:half_random", ("ga_batch: int = 256", "ga_batch: int"), "has a field without a default"),
+        ("mine.py:half_random", ("ga_batch", "number"), "does not say how many offspring"),
+        ("mine.py:mome", ("def half_random", "def mome"), "as one of moqd's is; give it another name"),
+        ("mine.py", ("", ""), "give the file and the name of the algorithm"),
+    ],
+)
+def test_what_is_no_algorithm_is_said_in_one_sentence(here, spec, change, text):
+    (here / "mine.py").write_text(SKELETON.replace(*change) if change[0] else SKELETON)
+    with pytest.raises(InputError, match=text):
+        load_algorithm(spec)
+
+
+def test_what_makes_no_algorithm_is_said_too(here):
+    (here / "mine.py").write_text(SKELETON.replace("return Algorithm(name", "return (name"))
+    name = load_algorithm("mine.py:half_random")
+    with pytest.raises(InputError, match=r"return a moqd\.Algorithm"):
+        moqd.make_algorithm(name, moqd.make_task("arm-2"))

@@ -25,7 +25,7 @@ class RunningStats(NamedTuple):
         return jnp.where(self.variance > 0, jnp.sqrt(self.variance), 1)
 
 
-def no_stats(size: int) -> RunningStats:
+def empty_stats(size: int) -> RunningStats:
     """Of so many numbers, of which none was seen: to standardise by these changes nothing."""
     return RunningStats(jnp.zeros((), jnp.float32), jnp.zeros(size), jnp.zeros(size))
 
