@@ -24,9 +24,9 @@ from moqd.core.devices import num_cores
 from moqd.io.errors import InputError
 from moqd.io.files import FORMAT
 from moqd.io.options import MOST_SEED, is_count, recorded
+from moqd.runs.user_code import OWN
 from moqd.tasks import TASKS, FunctionTask, Task, make_task
 from moqd.tasks.parameters import Bound, Categorical, Integer, Real
-from moqd.tasks.user_code import OWN
 
 PACKAGES = ("moqd", "jax", "jaxlib", "numpy", "scikit-learn", "optax", "brax", "mujoco")
 """Those whose version may change the bits of a result."""
@@ -42,7 +42,7 @@ class TaskConfig:
     options: Mapping[str, Any] | None
     """The name and options of which `make_task` makes it; None for a task of the user's own."""
     description: Mapping[str, Any] = field(default_factory=dict)
-    """Its objectives, features, bounds and units, as far as the file says them; nothing of a run that is only planned."""
+    """Its objectives, features, bounds and units, as far as the file says them; empty for a run that is only planned."""
 
     @classmethod
     def of(cls, task: Task) -> "TaskConfig":
@@ -154,6 +154,11 @@ class AlgorithmConfig:
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, **self.options}
 
+    @property
+    def is_of_a_file(self) -> bool:
+        """Whether commands know it by --algorithm FILE.py:NAME."""
+        return "fingerprint" in self.options
+
     def make(self, task: Task) -> Algorithm:
         with _keys_of("algorithm", self.options):
             return restore_algorithm(self.to_json(), task)
@@ -163,7 +168,7 @@ class AlgorithmConfig:
         if given is None and self.name not in ALGORITHMS:
             raise InputError(
                 f"the run in {str(folder)!r} is of the algorithm {self.name!r}, which is not one of moqd's; pass it, "
-                "as in resume(path, algorithm=...)."
+                "as in resume(path, algorithm=...), or on the command line with --algorithm FILE.py:NAME."
             )
         if given is None:
             return self.make(task)

@@ -24,8 +24,8 @@ from moqd.io.errors import InputError
 from moqd.io.files import FORMAT, read_json, write_json
 from moqd.io.options import is_count
 from moqd.rl.td3 import Agent
-from moqd.runs.loop import Loop
 from moqd.runs.config import processor
+from moqd.runs.loop import Loop
 from moqd.tasks import Task
 from moqd.tasks.task import validated
 
