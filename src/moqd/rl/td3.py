@@ -23,7 +23,7 @@ from moqd.rl.reward_stats import RunningStats, no_stats, standardise
 
 @dataclass(frozen=True, kw_only=True)
 class TD3Config:
-    """How actor and critics learn, with the paper's values."""
+    """How actor and critics learn; the defaults are the paper's."""
 
     critic_steps: int = 300
     """Training steps of the critics per iteration."""
