@@ -1,4 +1,4 @@
-"""Settings by name: `paper` is the paper's, `small` has about a hundredth of its evaluations, `quick` is a first look."""
+"""Settings by name: `paper` is the paper's, `small` about a hundredth of its evaluations, `quick` a first look."""
 
 import json
 from collections.abc import Mapping
