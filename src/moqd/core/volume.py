@@ -38,7 +38,8 @@ def improvement(point: Point, front: Front, valid: Mask) -> Volume:
 def shortfall(point: Point, front: Front, valid: Mask) -> Float[Array, ""]:
     """By how much every objective must grow until the point improves the hypervolume; at most 0 where it does.
 
-    The additive epsilon indicator: it also orders points that enclose nothing, as those below the reference point do.
+    The additive epsilon indicator, which also orders points that enclose nothing, such as those below the reference
+    point.
     """
     dominated_by = jnp.where(valid, jnp.min(front - point[None, :], axis=1), -jnp.inf)
     return jnp.maximum(jnp.max(-point), jnp.max(dominated_by, initial=-jnp.inf))
@@ -47,8 +48,8 @@ def shortfall(point: Point, front: Front, valid: Mask) -> Float[Array, ""]:
 def anneal(point: Point, front: Front, valid: Mask, alpha: float) -> Point:
     """The point moved towards the origin until its improvement is `alpha` times what it was.
 
-    It must improve the front. The improvement of d * point is convex and increasing in d from where it leaves the front,
-    so the search is between there and 1; over an empty front d is alpha ** (1 / objectives).
+    It must improve the front. The improvement of d * point is convex and increasing in d from where it leaves the
+    front, so the search is between there and 1; over an empty front d is alpha ** (1 / objectives).
     """
     if point.shape[0] > EXACT_OBJECTIVES:
         reach = jnp.sort(jnp.where(_free_samples(point, front, valid), jnp.max(_samples(point.shape[0]), axis=1), 2))
