@@ -1,14 +1,14 @@
-"""Half-random search: <authors>, "<title>" (<year>). A skeleton: copy it, and replace what is not yours.
+"""Half-random search: <authors>, "<title>" (<year>). A skeleton: copy it, and replace the parts that differ in yours.
 
     repeat
         draw a share of the offspring at random, as in the first batch
         select the parents of the others: an occupied cell uniformly, and in it a member of its front uniformly
         move each parent by Gaussian noise
         evaluate
-        add to each cell's front what is not dominated there; from a front over its length the most crowded go
+        add non-dominated solutions to the front of their cell; a front over its length loses its most crowded members
 
-Deviations: <what you do otherwise than the paper, or what it leaves open>. docs/algorithms.md says what the three
-functions must keep to.
+Deviations: <where you differ from the paper, and what it leaves open>. docs/algorithms.md has the rules for the three
+functions.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class HalfRandomConfig:
     """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
     number per feature."""
     front_length: int = 50
-    """Most solutions in the front of one cell."""
+    """Maximum number of solutions per cell."""
 
 
 class HalfRandomState(NamedTuple):

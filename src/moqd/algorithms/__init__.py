@@ -39,7 +39,7 @@ class Entry(NamedTuple):
     """Where the defaults differ for tasks of plain parameters, whose solutions are vectors within bounds."""
 
     def config_for(self, task: Task) -> Any:
-        """The default config for a task: the paper's for policies, what suits functions for plain parameters."""
+        """The default config for a task: `config` for policies, changed by `for_vectors` for plain parameters."""
         return self.config if task.genes is None else replace(self.config, **self.for_vectors)
 
 

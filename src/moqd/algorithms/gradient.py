@@ -28,7 +28,7 @@ from moqd.variation.mixture import Credit, VariationConfig
 class GradientConfig(TD3Config, VariationConfig):
     """Hyper-parameters that the algorithms with policy gradients share.
 
-    Their defaults are the paper's, but for `center_rewards` and `standardise_obs`: see docs/deviations.md.
+    The defaults are the paper's, except for `center_rewards` and `standardise_obs`: see docs/deviations.md.
     """
 
     ga_batch: int = field(default=128, metadata={"least": 0})

@@ -1,4 +1,4 @@
-"""MOME-P2C: Janmohamed, Flageat & Cully, "Preference-Conditioned Gradient Variations for Multi-Objective
+"""MOME-P2C: Janmohamed, Faldor, Pierrot & Cully, "Preference-Conditioned Gradient Variations for Multi-Objective
 Quality-Diversity".
 
     initialise archive, actor, critics and replay buffer; evaluate random policies
@@ -57,7 +57,10 @@ PgPreferences = Literal["uniform", "one-hot", "parent"]
 
 @dataclass(frozen=True, kw_only=True)
 class MomeP2CConfig(GradientConfig):
-    """Hyper-parameters of MOME-P2C, with the paper's values (see docs/deviations.md for what it leaves open)."""
+    """Hyper-parameters of MOME-P2C, with the paper's values except for `center_rewards` and `standardise_obs`.
+
+    docs/deviations.md says why, and what the paper leaves open.
+    """
 
     actor_batch: int = field(default=64, metadata={"least": 0})
     """Offspring per iteration that are the actor at a preference: one-hot for each objective, the others uniform."""

@@ -54,7 +54,7 @@ from moqd.variation.policy_gradient import improve
 
 @dataclass(frozen=True, kw_only=True)
 class MomePgxConfig(GradientConfig):
-    """Hyper-parameters of MOME-PGX, with the values of the MOME-P2C paper."""
+    """Hyper-parameters of MOME-PGX: those of the MOME-P2C paper except for `center_rewards` and `standardise_obs`."""
 
     pg_batch: int = field(default=128, metadata={"least": 1})
     """Policy-gradient offspring per iteration, in equal shares for the objectives; the last of each is the actor."""

@@ -28,7 +28,7 @@ from moqd.tasks.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class PgaMeConfig(MomePgxConfig):
-    """Hyper-parameters of PGA-ME, with the values of the MOME-P2C paper."""
+    """Hyper-parameters of PGA-ME: those of the MOME-P2C paper except for `center_rewards` and `standardise_obs`."""
 
     elite_cells: int | None = None
     """Cells of its own archive (always a Voronoi tessellation), one elite each. If not given: as many as the passive

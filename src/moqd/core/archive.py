@@ -21,13 +21,13 @@ from moqd.core.types import Evaluation, Genotype, Key, Offspring, Preference, So
 from moqd.io.errors import InputError
 
 AT_ONCE = 512
-"""Solutions that are merged at once, and newcomers whose fronts are shortened at once."""
+"""How many solutions `merge` adds at a time, and how many newcomers' fronts are shortened at a time."""
 NARROW, WIDER = 16, 4
-"""Cells with up to so many newcomers are shortened together, then those with up to four times as many, and so on."""
+"""Cells with up to 16 newcomers are shortened together, then those with up to four times as many, and so on."""
 
 
 class Archive(NamedTuple):
-    """`cells x front` places. What an empty place (`valid` False) holds means nothing."""
+    """`cells x front` places. The contents of an empty place (`valid` False) have no meaning."""
 
     genotype: Genotype
     fitness: Float[Array, "cells front objectives"]
@@ -36,7 +36,7 @@ class Archive(NamedTuple):
     valid: Bool[Array, "cells front"]
     centroid: Float[Array, "cells features"]
     feature_bounds: Float[Array, "2 features"]
-    """Lowest and highest value of each feature: what makes distances in different units comparable."""
+    """Lowest and highest value of each feature; they make distances in different units comparable."""
 
 
 class Parents(NamedTuple):
@@ -70,11 +70,10 @@ def empty_archive(
 
 @part("addition")
 def add(archive: Archive, offspring: Offspring, evaluation: Evaluation) -> tuple[Archive, Bool[Array, "batch"]]:
-    """The archive with a whole batch added as a set, and which of the batch are in it.
+    """The archive with a whole batch added as a set, and which solutions of the batch entered.
 
-    Every cell keeps the non-dominated set of what it had and what came and is feasible. An objective vector that is
-    there already does not enter twice. While a front is over its length, the member with the least crowding distance
-    goes.
+    Every cell keeps the non-dominated set of its members and the feasible newcomers. An objective vector does not enter
+    a cell twice. While a front exceeds its length, the member with the smallest crowding distance is removed.
     """
     return _add(archive, offspring, evaluation, lambda cell, points, valid, length: truncate(points, valid, length))
 
@@ -83,7 +82,7 @@ def add(archive: Archive, offspring: Offspring, evaluation: Evaluation) -> tuple
 def add_uniform(
     key: Key, archive: Archive, offspring: Offspring, evaluation: Evaluation
 ) -> tuple[Archive, Bool[Array, "batch"]]:
-    """As `add`, but without crowding: from a front over its length uniformly random members go, old or new."""
+    """Like `add`, but without crowding: a front over its length loses uniformly random members, old or new."""
 
     def keep_random(cell: Int[Array, ""], points: Array, valid: Bool[Array, "pool"], length: int) -> Array:
         lot = jax.random.uniform(jax.random.fold_in(key, cell), valid.shape)
@@ -95,10 +94,10 @@ def add_uniform(
 
 
 def merge(archives: Sequence[Archive]) -> Archive:
-    """One archive with the best of all: over the cells of the first, with fronts as long as the longest of them.
+    """One archive with the best of several: over the cells of the first, with fronts as long as the longest of them.
 
-    Solutions are added in the order of the archives, some at a time; where a front becomes too long, those that crowd
-    it go, as in a run.
+    Solutions are added in the order of the archives, some at a time; a front that becomes too long loses its most
+    crowded members, as in a run.
     """
     if not archives:
         raise InputError("archives is empty; give at least one archive.")
@@ -146,7 +145,8 @@ def select_uniform(key: Key, archive: Archive, num_parents: int) -> Parents:
 def select_crowding(key: Key, archive: Archive, num_parents: int) -> Parents:
     """A uniformly random occupied cell, then a member with probability proportional to its crowding distance.
 
-    An extreme counts the gap to its only neighbour twice; a front of one or two, or without any distance, is uniform.
+    An extreme counts the gap to its only neighbour twice. A front with one or two members, or with all distances zero,
+    is sampled uniformly.
     """
     key_cell, key_member = jax.random.split(key)
     cell = _select_cells(key_cell, archive, num_parents)
@@ -175,7 +175,7 @@ def _draw(key: Key, weight: Float[Array, "batch front"]) -> Int[Array, "batch"]:
 
 
 def _running_sum(rows: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
-    """A cumulative sum along short rows as a matrix product: several times as fast on a CPU."""
+    """A cumulative sum along short rows as a matrix product, which is several times faster on a CPU."""
     return jnp.matmul(rows, jnp.triu(jnp.ones((rows.shape[1],) * 2)), precision="highest")
 
 
@@ -196,12 +196,12 @@ class _Groups(NamedTuple):
     """The newcomers, grouped by the cell that they want to enter."""
 
     newcomer: Int[Array, "batch"]
-    """Indices into the batch, those of one cell side by side."""
+    """Indices into the batch, grouped by cell."""
     cell: Int[Array, "groups"]
     start: Int[Array, "groups"]
     size: Int[Array, "groups"]
     of: Int[Array, "batch"]
-    """The group of each of the batch; the number of groups for those that enter nowhere."""
+    """The group of each solution in the batch; the number of groups for those that enter nowhere."""
 
 
 def _add(
@@ -210,7 +210,7 @@ def _add(
     num_cells = archive.valid.shape[0]
     new = evaluation.fitness
     finite = jnp.all(jnp.isfinite(new), axis=1) & jnp.all(jnp.isfinite(evaluation.feature), axis=1)
-    # A solution that is not there has no cell: index `num_cells` is dropped by every write.
+    # A solution that may not enter gets index `num_cells`, which every write drops.
     cell = jnp.where(
         evaluation.feasible & finite,
         nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds),
@@ -312,7 +312,7 @@ def _shorten_fronts(
         )
 
     def shorten_all(which: Bool[Array, "groups"], kept: Kept, *, width: int, at_once: int) -> Kept:
-        """In portions, so that the cost is that of the fronts that are over their length."""
+        """In portions, so that only fronts over their length cost time."""
         todo = jnp.nonzero(which, size=num_groups + at_once, fill_value=num_groups)[0]
         portion = lambda i: jax.lax.dynamic_slice(todo, (i * at_once,), (at_once,))  # noqa: E731
         num_portions = (jnp.sum(which) + at_once - 1) // at_once
@@ -336,7 +336,7 @@ def _write(
     place: Int[Array, "batch"],
     enters: Bool[Array, "batch"],
 ) -> Tree:
-    """Moves only what enters, one solution after the other, so that the archive is never copied."""
+    """Writes only the solutions that enter, one after the other, so that the archive is never copied."""
     order = jnp.nonzero(enters, size=enters.size, fill_value=0)[0]
 
     def write_one(i: Int[Array, ""], stored: Tree) -> Tree:

@@ -2,8 +2,8 @@
 
 On a CPU, JAX sees one device unless told otherwise, and one device runs a rollout on one core; `use_devices` makes
 every core a device. It also makes XLA's multi-output fusion available, a pass that puts operations which share operands
-into one loop, and so doubles or triples the speed of a rollout. The pass is an experiment of XLA's and aborts on some
-other programs, so it stays off except in those that `compiled` compiles.
+into one loop and makes a rollout two to three times faster. The pass is experimental in XLA and aborts on some other
+programs, so it stays off except in programs compiled with `compiled`.
 """
 
 import ctypes
@@ -26,13 +26,13 @@ FLAGS = {
     "--xla_backend_extra_options": "xla_cpu_use_multi_output_fusion=true",
     "--xla_disable_hlo_passes": "cpu_multi_output_fusion",
 }
-"""Multi-output fusion is there, but no program uses it..."""
+"""Multi-output fusion is available, but no program uses it..."""
 FUSION = {"xla_disable_hlo_passes": ""}
 """...unless it is compiled with this."""
 LANES = 8
-"""Rows are padded to a multiple of this: what an operation on vectors does at once."""
+"""Rows are padded to a multiple of this, the width of a vector operation."""
 ROWS_AT_ONCE = 128
-"""On a CPU, more rows than this are done one tile after the other, so that what a tile needs stays in the cache."""
+"""On a CPU, more rows than this are processed tile by tile, so that the data of a tile stays in the cache."""
 
 _wanted: int | None = None
 _called = False
@@ -41,8 +41,8 @@ _called = False
 def use_devices(count: int | None = None) -> None:
     """Spreads populations over `count` local devices (None: one per CPU core, or every GPU), with XLA's options set.
 
-    Call it before anything else starts JAX, best right after the imports; the command line does so itself. Later calls
-    may only ask for what there is.
+    Call it before anything else starts JAX, ideally right after the imports; the command line does so itself. Later
+    calls must ask for the same number.
     """
     global _wanted, _called
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
@@ -64,7 +64,7 @@ def use_devices(count: int | None = None) -> None:
 
 
 def num_cores() -> int:
-    """The CPU's cores that this process may use: as many as XLA has threads."""
+    """The number of CPU cores that this process may use, which is also the number of XLA's threads."""
     given = os.environ.get("PJRT_NPROC", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -72,40 +72,40 @@ def num_cores() -> int:
 
 
 def compiled(function: Callable[..., Any], *, fused: bool = True) -> Callable[..., Any]:
-    """`jax.jit` for a program that simulates, fused as `use_devices` allows. Not to be called from within another."""
+    """`jax.jit` for a simulation, with the fusion that `use_devices` allows. Do not call it inside another program."""
     return jax.jit(function, compiler_options=FUSION if fused else None)
 
 
 def is_traced() -> bool:
-    """Whether this is being traced by JAX, for `jit` or the like, and not computed."""
+    """Whether JAX is tracing this code (for `jit` and the like) rather than computing it."""
     return isinstance(jnp.zeros(()), jax.core.Tracer)
 
 
 def num_tiles(rows: int) -> int:
-    """Into how many tiles the rows of a device are best divided."""
+    """The number of tiles into which the rows of a device are divided."""
     return math.ceil(rows / ROWS_AT_ONCE) if jax.default_backend() == "cpu" else 1
 
 
 def on_all(tree: Any) -> Any:
-    """The arrays on every device, as a program with a sharded part takes them."""
+    """The arrays copied to every device, as a program with a sharded part expects them."""
     mesh = _mesh(_wanted)
     return jax.device_put(tree, NamedSharding(mesh, P())) if mesh.size > 1 else tree
 
 
 def on_one(tree: Any) -> Any:
-    """The arrays on the first device alone, so that what is not sharded is not done by every device."""
+    """The arrays on the first device alone, so that work that is not sharded is not repeated on every device."""
     mesh = _mesh(_wanted)
     return jax.device_put(tree, mesh.devices[0]) if mesh.size > 1 else tree
 
 
 def shapes_on_all(tree: Any) -> Any:
-    """The shapes of arrays that are on every device, to compile a program for them before they are there."""
+    """The shapes of arrays on every device, to compile a program before the arrays exist."""
     mesh = _mesh(_wanted)
     return _shapes(tree, NamedSharding(mesh, P()) if mesh.size > 1 else None)
 
 
 def shapes_on_one(tree: Any) -> Any:
-    """The shapes of arrays that are on the first device."""
+    """The shapes of arrays on the first device."""
     mesh = _mesh(_wanted)
     return _shapes(tree, SingleDeviceSharding(mesh.devices[0]) if mesh.size > 1 else None)
 
@@ -115,7 +115,7 @@ def _shapes(tree: Any, sharding: Sharding | None) -> Any:
 
 
 def release_memory() -> None:
-    """Gives back to the system what was freed: compiling leaves hundreds of megabytes that glibc would keep."""
+    """Returns freed memory to the system: compiling leaves hundreds of megabytes that glibc would keep."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
@@ -123,10 +123,11 @@ def release_memory() -> None:
 
 
 def sharded(function: Callable[..., Any], *, multiple: int = LANES) -> Callable[..., Any]:
-    """The function of pytrees whose leaves have the batch first, with the batch spread over the devices.
+    """The function with its batch, the first axis of all its arguments, spread over the devices.
 
-    Rows must not depend on each other. Any batch works: it is padded with copies of its first row, so that every device
-    gets `num_tiles` tiles of equal size, a multiple of `multiple`. What the function closes over every device has.
+    Rows must not depend on each other. Any batch size works: the batch is padded with copies of its first row, so that
+    every device gets `num_tiles` tiles of equal size, a multiple of `multiple`. Every device has a copy of the values
+    that the function closes over.
     """
 
     def spread(*arguments: Any) -> Any:

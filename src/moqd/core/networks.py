@@ -29,15 +29,15 @@ class Policy(NamedTuple):
     hidden_sizes: tuple[int, ...]
     apply: Callable[[MLP, Float[Array, "obs"]], Float[Array, "act"]]
     obs_names: tuple[str, ...] = ()
-    """What each observation is, where that is known."""
+    """The name of each observation, if known."""
     action_names: tuple[str, ...] = ()
-    """What each action moves; from -1 to 1."""
+    """What each action moves. Actions are in [-1, 1]."""
     control_rate: float | None = None
     """Actions per second."""
 
 
 def init_mlp(key: Key, sizes: Sequence[int]) -> MLP:
-    """A network of these layer sizes, inputs first: lecun-uniform kernels, zero biases."""
+    """A network with these layer sizes, inputs first: LeCun-uniform kernels, zero biases."""
     keys = jax.random.split(key, len(sizes) - 1)
     return tuple(
         Dense(jax.nn.initializers.lecun_uniform()(key, (inputs, outputs), jnp.float32), jnp.zeros(outputs, jnp.float32))
@@ -46,7 +46,7 @@ def init_mlp(key: Key, sizes: Sequence[int]) -> MLP:
 
 
 def apply_mlp(mlp: MLP, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
-    """The network with relu between its layers and nothing after the last."""
+    """The output of the network, with ReLU between layers and a linear last layer."""
     *hidden, last = mlp
     for layer in hidden:
         x = jax.nn.relu(_dense(layer, x))
@@ -59,7 +59,7 @@ def apply_policy(policy: MLP, obs: Float[Array, "*batch obs"]) -> Float[Array, "
 
 
 def fold_standardisation(mlp: MLP, mean: Float[Array, "obs"], scale: Float[Array, "obs"]) -> MLP:
-    """A network whose first inputs are observations as they are, from one that takes them standardised.
+    """A network that takes raw observations as its first inputs, from one that takes standardised ones.
 
     W (s - m) / d + b = (W / d) s + (b - (W / d) m).
     """
@@ -90,7 +90,7 @@ def descend(
 
 
 def num_parameters(network: Any) -> int:
-    """How many numbers a pytree of arrays holds."""
+    """The total number of elements in a pytree of arrays."""
     return sum(leaf.size for leaf in jax.tree.leaves(network))
 
 

@@ -6,8 +6,8 @@ equal points do not dominate each other.
 
 Crowding distance is that of Deb et al., "A fast and elitist multiobjective genetic algorithm: NSGA-II" (2002): per
 objective, the gap between the two neighbours of a point scaled by the range of its front, averaged over objectives. An
-objective that is constant on a front adds nothing. Where points share a value, the lexicographic order of their whole
-vectors decides who is next to whom, so the result never depends on the order of the rows.
+objective that is constant on a front adds nothing. Where points share a value, their neighbours are found in the
+lexicographic order of the whole vectors, so the result never depends on the order of the rows.
 """
 
 from typing import Literal, NamedTuple
@@ -33,7 +33,7 @@ def non_dominated(points: Points, valid: Mask | None = None) -> Mask:
 
 
 def non_dominated_ranks(points: Points, valid: Mask | None = None) -> Int[Array, "points"]:
-    """The front each point belongs to: 0 for the non-dominated, 1 for those once they are gone, ...; invalid rows last.
+    """The front of each point: 0 for the non-dominated, 1 for the non-dominated without these, ...; invalid rows last.
 
     A point's rank is the length of the longest chain of points that dominate each other and then it. Dominators come
     later in lexicographic order, so one pass from its end finds all ranks without a matrix of pairs.
@@ -64,8 +64,8 @@ def crowding_distance(
 ) -> Float[Array, "points"]:
     """NSGA-II's crowding distance within each front (one front unless `front` labels several); invalid rows get 0.
 
-    The extremes of an objective have one neighbour only: they are infinitely far (as are all points of a front of one
-    or two), or with "doubled" count the gap to that neighbour twice, which gives them a finite weight for selection.
+    The extremes of an objective have only one neighbour. Their distance is infinite (as is that of all points in a
+    front of one or two), or with "doubled" they count the gap to that neighbour twice, a finite weight for selection.
     """
     num_points = points.shape[0]
     if num_points == 0:
@@ -87,17 +87,17 @@ def crowding_distance(
 
 
 def truncate(points: Points, valid: Mask, size: int) -> Mask:
-    """The members that stay of a front with at most `size` places.
+    """Which members of a front stay when it has at most `size` places.
 
-    While there are more, the one with the least crowding distance goes (of equals the lexicographically least), and
-    distances are computed again. Lists of neighbours make a removal cheap: nothing is sorted twice.
+    While there are more, the member with the smallest crowding distance is removed (among equals, the lexicographically
+    smallest), and distances are recomputed. Lists of neighbours make a removal cheap: nothing is sorted twice.
     """
     num_points, num_objectives = points.shape
     if num_points <= size:
         return valid
     value, objective = _values(points), jnp.arange(num_objectives)
     neighbours = _neighbours(points, valid)
-    # One more column takes what is written to the neighbour that is not there.
+    # One more column receives what is written to a missing neighbour.
     ends = jnp.full((num_objectives, 1), num_points)
     neighbours = neighbours._replace(
         lower=jnp.concatenate([neighbours.lower, ends], axis=1), upper=jnp.concatenate([neighbours.upper, ends], axis=1)
@@ -120,7 +120,7 @@ def truncate(points: Points, valid: Mask, size: int) -> Mask:
 
 
 class _Neighbours(NamedTuple):
-    """Who comes before and after each point in the ascending order of every objective; index n: nobody."""
+    """The points before and after each point in ascending order of every objective; index n: none."""
 
     lower: Int[Array, "objectives points"]
     upper: Int[Array, "objectives points"]
@@ -147,7 +147,7 @@ def _neighbours(points: Points, valid: Mask, front: Int[Array, "points"] | None 
 
 
 def sort_key(value: Shaped[Array, "*batch"]) -> Shaped[Array, "*batch"]:
-    """Integers in the order of the numbers, the two zeros equal: XLA sorts by several of them sooner than by floats."""
+    """Integers in the order of the numbers, both zeros equal: XLA sorts faster by several integers than by floats."""
     if not jnp.issubdtype(value.dtype, jnp.floating):
         return value
     bits = jax.lax.bitcast_convert_type(jnp.where(value == 0, 0, value), f"int{8 * value.dtype.itemsize}")
@@ -155,7 +155,7 @@ def sort_key(value: Shaped[Array, "*batch"]) -> Shaped[Array, "*batch"]:
 
 
 def _keys(points: Points, valid: Mask) -> Int[Array, "points objectives"]:
-    """By which rows are sorted: those that are no points come last."""
+    """The keys by which rows are sorted: invalid rows come last."""
     keys = sort_key(points)
     return jnp.where(valid[:, None], keys, jnp.iinfo(keys.dtype).max)
 
@@ -196,9 +196,9 @@ def _places_by_sorting(
 
 
 def _values(points: Points) -> Float[Array, "objectives points"]:
-    """The objectives divided by 8, so that gaps are finite and ranges not so large that XLA takes 1 / range for 0.
+    """The objectives divided by 8, so that gaps are finite and ranges not so large that XLA rounds 1 / range to 0.
 
-    A power of two, because that is exact: a distance is a ratio of gaps, of which no bit changes.
+    Dividing by a power of two is exact: a distance is a ratio of gaps, and none of its bits changes.
     """
     return points.T / 8
 

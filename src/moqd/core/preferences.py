@@ -1,4 +1,4 @@
-"""Preference samplers: how much each objective counts, non-negative and summing to one."""
+"""Preference samplers. A preference says how much each objective counts: non-negative weights that sum to one."""
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,12 @@ def uniform(key: Key, num_preferences: int, num_objectives: int) -> Preference:
 
 
 def one_hot(num_preferences: int, num_objectives: int) -> Preference:
-    """One objective each, in equal shares; where they do not divide, the first objectives get one more."""
+    """One objective each, in equal shares; if they do not divide evenly, the first objectives get one more."""
     return jnp.eye(num_objectives)[shares(num_preferences, num_objectives)]
 
 
 def uniform_and_one_hot(key: Key, num_preferences: int, num_objectives: int) -> Preference:
-    """Uniform ones for exploration, then one one-hot for each objective, so that each is always pushed."""
+    """Uniform preferences for exploration, then one-hot ones, so that each objective is always pushed."""
     if num_preferences < num_objectives:
         raise InputError(
             f"num_preferences is {num_preferences}, but each of the {num_objectives} objectives needs one; "
@@ -32,6 +32,6 @@ def uniform_and_one_hot(key: Key, num_preferences: int, num_objectives: int) -> 
 
 
 def shares(number: int, num_objectives: int) -> Int[np.ndarray, "batch"]:
-    """The objective of each of `number` places, in blocks of equal size; the first may be one longer."""
+    """The objective of each of `number` places, in blocks of equal size; the first blocks may be one longer."""
     share, rest = divmod(number, num_objectives)
     return np.repeat(np.arange(num_objectives), share + (np.arange(num_objectives) < rest))

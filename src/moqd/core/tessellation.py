@@ -24,11 +24,11 @@ from moqd.io.files import read_tensors, whole, write_tensors
 Bounds = Sequence[tuple[float, float]]
 """(lowest, highest) of each feature."""
 NumCells: TypeAlias = int | tuple[int, ...]
-"""Of a centroidal Voronoi tessellation how many in all; of a regular grid how many along each feature."""
+"""A single number for a centroidal Voronoi tessellation, or one number per feature for a regular grid."""
 
 
 def centroids(num_cells: NumCells, bounds: Bounds) -> Float[np.ndarray, "cells features"]:
-    """Those of a tessellation, or of a grid where there is a number for each feature."""
+    """The centroids of a tessellation, or of a grid if there is one number per feature."""
     return grid_centroids(num_cells, bounds) if isinstance(num_cells, tuple) else cvt_centroids(num_cells, bounds)
 
 
@@ -94,16 +94,16 @@ def _unit_cvt(num_cells: int, num_features: int, seed: int) -> Float[np.ndarray,
 
 
 def _compute_cvt(num_cells: int, num_features: int, seed: int) -> Float[np.ndarray, "cells features"]:
-    from sklearn.cluster import KMeans  # here, because it takes longer to import than all else
+    from sklearn.cluster import KMeans  # here, because it takes longer to import than everything else
 
     samples = np.random.default_rng(seed).random((max(50_000, 20 * num_cells), num_features))
-    # One thread: k-means adds up in another order, and so to other bits, with another number of threads.
+    # One thread: with another number of threads, k-means sums in another order, which changes the last bits.
     with threadpool_limits(limits=1):
         return KMeans(num_cells, n_init=1, random_state=seed).fit(samples).cluster_centers_
 
 
 def keep_cells_in(folder: Path) -> None:
-    """From now on, tessellations are kept there for the next start: large ones take a minute."""
+    """From now on, caches tessellations in this folder: large ones take a minute to compute."""
     global _kept
     _kept = folder
 
@@ -112,7 +112,7 @@ _kept: Path | None = None
 
 
 def _load(path: Path) -> Float[np.ndarray, "cells features"] | None:
-    """What `_keep` kept, if it is as it was; None if not, upon which it is computed again."""
+    """The cached centroids; None if they are missing or damaged, and have to be computed again."""
     try:
         return read_tensors(path).get("centroid")
     except InputError:
@@ -120,6 +120,6 @@ def _load(path: Path) -> Float[np.ndarray, "cells features"] | None:
 
 
 def _keep(path: Path, centroid: Float[np.ndarray, "cells features"]) -> None:
-    with suppress(OSError, StorageError):  # it is there to save time, and for nothing else
+    with suppress(OSError, StorageError):  # the cache only saves time
         path.parent.mkdir(parents=True, exist_ok=True)
         write_tensors(path, {"centroid": whole(centroid)})

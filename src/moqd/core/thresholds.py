@@ -1,4 +1,4 @@
-"""Threshold fronts: what a solution has to improve in each cell, which rises more slowly than what was found there.
+"""Threshold fronts: what a solution has to improve on in each cell. They rise more slowly than the cell's own front.
 
 MAP-Annealing: Fontaine & Nikolaidis, "Covariance Matrix Adaptation MAP-Annealing" (2023); with fronts in objective
 space Zhao & Nikolaidis (2025). Points are measured from the reference point, which is the origin here.
@@ -18,16 +18,16 @@ FARTHEST = 1.0
 
 
 class Thresholds(NamedTuple):
-    """What there is to improve, by cell."""
+    """What a solution has to improve on, by cell."""
 
     point: Float[Array, "cells threshold objectives"]
     valid: Bool[Array, "cells threshold"]
     approached: Float[Array, "cells"]
-    """Minus a shortfall: what there is to improve as long as no solution was above the reference point."""
+    """Minus a shortfall, the threshold of a cell as long as it has no solution above the reference point."""
 
 
 def empty_thresholds(num_cells: int, length: int, num_objectives: int) -> Thresholds:
-    """Those of cells in which nothing was found."""
+    """The thresholds of empty cells."""
     return Thresholds(
         point=jnp.zeros((num_cells, length, num_objectives)),
         valid=jnp.zeros((num_cells, length), bool),
@@ -43,7 +43,7 @@ def anneal_thresholds(
     gain: Float[Array, "batch"],
     alpha: float,
 ) -> Thresholds:
-    """The thresholds after a batch: points in their order, shortfalls by the best of each cell."""
+    """The thresholds after a batch: points are inserted in order; shortfalls move towards the best of each cell."""
     length = threshold.valid.shape[1]
     nearest = threshold.approached.at[cell].max(jnp.where(feasible, jnp.minimum(jnp.min(point, axis=1), 0), -jnp.inf))
     approached = threshold.approached + alpha * (nearest - threshold.approached)

@@ -1,4 +1,4 @@
-"""The words of the project as types: what passes between tasks, algorithms and archives."""
+"""The vocabulary of the project as types: what passes between tasks, algorithms and archives."""
 
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
@@ -18,9 +18,9 @@ class Genes(NamedTuple):
     """What the genes of a plain vector of parameters stand for; all of them are in [0, 1]."""
 
     num_values: Int[np.ndarray, "genes"]
-    """Into how many equal parts the unit interval is divided; 0 for a real number."""
+    """The number of equal parts into which the unit interval is divided; 0 for a real number."""
     is_ordered: Bool[np.ndarray, "genes"]
-    """True for reals and whole numbers; False for choices, between which there is no distance."""
+    """True for reals and integers; False for choices, between which there is no distance."""
 
     @property
     def is_discrete(self) -> Bool[np.ndarray, "genes"]:
@@ -28,7 +28,7 @@ class Genes(NamedTuple):
 
 
 class Source(IntEnum):
-    """Where an offspring came from: a random genotype, variation by chance, a policy gradient, or the actor itself."""
+    """Where an offspring came from: a random genotype, genetic variation, a policy gradient, or the actor itself."""
 
     RANDOM = 0
     GA = 1
@@ -44,13 +44,13 @@ class Transition(NamedTuple):
     reward: Float[Array, "batch time objectives"]
     next_obs: Float[Array, "batch time obs"]
     terminated: Bool[Array, "batch time"]
-    """The episode ended here for good (a fall); False where only the time limit cut it."""
+    """Whether the episode terminated here (a fall); False if it only reached the time limit."""
     valid: Bool[Array, "batch time"]
-    """The step really happened."""
+    """Whether the step happened; False for padding."""
 
 
 class Evaluation(NamedTuple):
-    """What a task says of a batch of genotypes."""
+    """The result of evaluating a batch of genotypes."""
 
     fitness: Fitness
     """Maximised, unnormalised."""
@@ -58,17 +58,17 @@ class Evaluation(NamedTuple):
     valid: Bool[Array, "batch"]
     """False: failed, non-finite or padding; one mask for all of these."""
     transitions: Transition | None = None
-    """Only where the algorithm needs them."""
+    """Recorded only if the algorithm needs them."""
     violation: Float[Array, "batch"] | None = None
-    """Of constraints; 0 is feasible."""
+    """Of the constraints; 0 means feasible."""
     std: Fitness | None = None
-    """Of the fitness, over resamples."""
+    """Standard deviation of the fitness over resamples."""
     num_steps: Int[Array, "batch"] | None = None
-    """How long the episodes were, where there are any: what environment steps per second are counted from."""
+    """The length of the episodes, if there are any, to count environment steps."""
 
     @property
     def feasible(self) -> Bool[Array, "batch"]:
-        """Which are valid and keep to all constraints: only these may enter an archive."""
+        """Which solutions are valid and satisfy all constraints: only these may enter an archive."""
         return self.valid if self.violation is None else self.valid & (self.violation <= 0)
 
 
@@ -77,7 +77,7 @@ class Offspring(NamedTuple):
 
     genotype: Genotype
     preference: Preference
-    """The trade-off each was made for (uniformly random for those made for none)."""
+    """The trade-off that each was made for; uniformly random if it was made for none."""
     source: Int[Array, "batch"]
 
 
@@ -85,7 +85,7 @@ class Info(NamedTuple):
     """What one `tell` did."""
 
     added: Bool[Array, "batch"]
-    """Which offspring entered the archive that `state.archive` names (the population where there is none)."""
+    """Which offspring entered `state.archive` (or the population, if there is no archive)."""
     source: Int[Array, "batch"]
     metrics: dict[str, Float[Array, ""]]
-    """Further numbers for the log, such as losses; the same names at every call."""
+    """Additional numbers for the log, such as losses; the same names at every call."""

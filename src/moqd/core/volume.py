@@ -1,10 +1,10 @@
-"""Hypervolume improvement over short fronts, in JAX: for algorithms that ask for it many times an iteration.
+"""Hypervolume improvement over short fronts, in JAX: for algorithms that need it many times per iteration.
 
-Objectives are maximised and measured from the reference point, which is the origin here: what is not positive in every
-objective encloses nothing. Every function takes a front of shape (front, objectives) with a mask `valid`, in any order,
-dominated points or not, and works under `jit` and `vmap`.
+Objectives are maximised and measured from the reference point, which is the origin here: a point that is not positive
+in every objective encloses nothing. Every function takes a front of shape (front, objectives) with a mask `valid`, in
+any order, with or without dominated points, and works under `jit` and `vmap`.
 
-Up to 3 objectives volumes are exact. For more they are estimated by `SAMPLES` quasi-random points in the box between
+Up to 3 objectives volumes are exact. For more they are estimated from `SAMPLES` quasi-random points in the box between
 the origin and the candidate, with an error below 1 % of that box. To measure a whole archive see `moqd.core.metrics`.
 """
 
@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 EXACT_OBJECTIVES = 3
 SAMPLES = 2048
 SECTIONS, ROUNDS = 16, 2
-"""How `anneal` searches: in each round the interval is cut into so many parts."""
+"""How `anneal` searches: the number of parts into which each round divides the interval, and the number of rounds."""
 
 Point = Float[Array, "objectives"]
 Front = Float[Array, "front objectives"]
@@ -30,7 +30,7 @@ def improvement(point: Point, front: Front, valid: Mask) -> Volume:
     point = jnp.maximum(point, 0)
     if point.shape[0] > EXACT_OBJECTIVES:
         return jnp.prod(point) * jnp.mean(_free_samples(point, front, valid))
-    # What the point dominates, less what of that the front dominates already; rounding must not make something of 0.
+    # The volume that the point dominates minus the part that the front already dominates; 0 must survive rounding.
     dominated = jnp.any(valid & jnp.all(front >= point[None, :], axis=1))
     return jnp.where(dominated, 0, jnp.maximum(jnp.prod(point) - _volume(_sorted(front, valid), point), 0))
 
@@ -38,17 +38,18 @@ def improvement(point: Point, front: Front, valid: Mask) -> Volume:
 def shortfall(point: Point, front: Front, valid: Mask) -> Float[Array, ""]:
     """By how much every objective must grow until the point improves the hypervolume; at most 0 where it does.
 
-    The additive epsilon indicator: it orders points that enclose nothing, also those beyond the reference point.
+    The additive epsilon indicator, which also orders points that enclose nothing, such as those below the reference
+    point.
     """
     dominated_by = jnp.where(valid, jnp.min(front - point[None, :], axis=1), -jnp.inf)
     return jnp.maximum(jnp.max(-point), jnp.max(dominated_by, initial=-jnp.inf))
 
 
 def anneal(point: Point, front: Front, valid: Mask, alpha: float) -> Point:
-    """The point drawn back towards the origin until its improvement is `alpha` times what it was.
+    """The point moved towards the origin until its improvement is `alpha` times what it was.
 
-    It must improve the front. The improvement of d * point is convex and growing in d from where it leaves the front,
-    so the search is between there and 1; over an empty front d is alpha ** (1 / objectives).
+    It must improve the front. The improvement of d * point is convex and increasing in d from where it leaves the
+    front, so the search is between there and 1; over an empty front d is alpha ** (1 / objectives).
     """
     if point.shape[0] > EXACT_OBJECTIVES:
         reach = jnp.sort(jnp.where(_free_samples(point, front, valid), jnp.max(_samples(point.shape[0]), axis=1), 2))

@@ -1,6 +1,6 @@
 """The replay buffer: a ring of the newest transitions.
 
-Its arrays are written in place when the buffer is donated, and only steps that happened are written.
+Its arrays are written in place if the buffer is donated, and only steps that happened are written.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from moqd.core.types import Key, Transition
 
 
 class Steps(NamedTuple):
-    """Steps of an environment, without order: one row for each."""
+    """Steps of an environment, one row each, in no particular order."""
 
     obs: Float[Array, "*rows obs"]
     action: Float[Array, "*rows act"]
@@ -23,7 +23,7 @@ class Steps(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """The newest steps, with raw rewards. Rows from `size` on mean nothing."""
+    """The newest steps, with raw rewards. Rows from `size` on have no meaning."""
 
     steps: Steps
     position: Int[Array, ""]
@@ -53,13 +53,13 @@ def capacity_of(buffer: Buffer) -> int:
 
 
 def insert(buffer: Buffer, transitions: Transition) -> Buffer:
-    """The buffer with the steps that happened; of more than it holds, the last."""
+    """The buffer with the steps that happened added; if there are more than it holds, the last ones."""
     capacity = capacity_of(buffer)
     valid = transitions.valid.reshape(-1)
     number = jnp.cumsum(valid, dtype=jnp.int32)
     total = number[-1]
     kept = valid & (number > total - capacity)
-    # Index `capacity` is nowhere: what does not go in is dropped by the write.
+    # Writes to index `capacity` are dropped.
     place = jnp.where(kept, (buffer.position + number - 1) % capacity, capacity)
 
     def write(column: Array, new: Array) -> Array:
@@ -80,7 +80,7 @@ def sample(key: Key, buffer: Buffer, shape: tuple[int, ...]) -> Steps:
 
 
 def sample_obs(key: Key, buffer: Buffer, shape: tuple[int, ...]) -> Float[Array, "*rows obs"]:
-    """What was observed at uniformly random steps."""
+    """Observations at uniformly random steps, with replacement."""
     return buffer.steps.obs[_random_rows(key, buffer, shape)]
 
 

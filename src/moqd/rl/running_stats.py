@@ -1,9 +1,7 @@
-"""Running mean and variance of each objective's reward, so that preferences weigh objectives of equal scale.
+"""Running mean and variance: of the rewards, so that preferences weigh objectives on one scale, and of observations.
 
-Those of the observations are kept in the same way, for the critics.
-
-Batches are merged as by Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-variances" (1979), in shares instead of sums, which stay small however many steps are seen.
+Batches are merged as in Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+variances" (1979), but with shares instead of sums, which stay small however many steps are seen.
 """
 
 from typing import NamedTuple
@@ -13,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 
 class RunningStats(NamedTuple):
-    """Of all steps that ever happened."""
+    """Statistics over all steps so far."""
 
     number: Float[Array, ""]
     mean: Float[Array, "numbers"]
@@ -21,25 +19,25 @@ class RunningStats(NamedTuple):
 
     @property
     def scale(self) -> Float[Array, "numbers"]:
-        """The standard deviation; 1 for what never varied."""
+        """The standard deviation; 1 for numbers that never varied."""
         return jnp.where(self.variance > 0, jnp.sqrt(self.variance), 1)
 
 
 def empty_stats(size: int) -> RunningStats:
-    """Of so many numbers, of which none was seen: to standardise by these changes nothing."""
+    """The statistics before any step: standardising with them changes nothing."""
     return RunningStats(jnp.zeros((), jnp.float32), jnp.zeros(size), jnp.zeros(size))
 
 
 def update(
     stats: RunningStats, values: Float[Array, "batch time numbers"], valid: Bool[Array, "batch time"]
 ) -> RunningStats:
-    """With those of the steps that happened."""
+    """The statistics with the steps that happened added."""
     new = jnp.sum(valid, dtype=jnp.float32)
 
     def mean_of(values: Float[Array, "batch time numbers"]) -> Float[Array, "numbers"]:
         return jnp.sum(values, axis=(0, 1), where=valid[..., None]) / jnp.maximum(new, 1)
 
-    # From one of the values on, so that of a number that never varies nothing is lost, and its variance is 0.
+    # Relative to one of the values, so that a number that never varies has variance 0 in spite of rounding.
     pivot = jnp.where(new > 0, values.reshape(-1, values.shape[-1])[jnp.argmax(valid)], stats.mean)
     beyond = values - pivot[None, None]
     mean_beyond = mean_of(beyond)
@@ -57,6 +55,6 @@ def update(
 def standardise(
     stats: RunningStats, values: Float[Array, "*rows numbers"], *, center: bool = True
 ) -> Float[Array, "*rows numbers"]:
-    """Of variance 1, and of mean 0 if they are centred; what never varied keeps its scale."""
+    """The values scaled to variance 1, and to mean 0 with `center`; numbers that never varied keep their scale."""
     shift = stats.mean if center else jnp.zeros_like(stats.mean)
     return (values - jnp.broadcast_to(shift, values.shape)) / jnp.broadcast_to(stats.scale, values.shape)

@@ -1,8 +1,8 @@
-"""TD3 with vector critics that are conditioned on a preference, as is the actor.
+"""TD3 with an actor and vector critics that are conditioned on a preference.
 
 TD3: Fujimoto, van Hoof & Meger, "Addressing Function Approximation Error in Actor-Critic Methods" (2018). Here a critic
-Q(s, a | w) gives one value per objective, and all losses are on w.Q. An agent whose networks have no inputs for the
-preference and whose critics have one value is the usual TD3; its preference is 1.
+Q(s, a | w) has one value per objective, and all losses are on w.Q. An agent whose networks have no inputs for the
+preference and whose critics have one value is ordinary TD3; its preference is 1.
 """
 
 from dataclasses import dataclass
@@ -23,32 +23,32 @@ from moqd.rl.running_stats import RunningStats, empty_stats, standardise
 
 @dataclass(frozen=True, kw_only=True)
 class TD3Config:
-    """How actor and critics learn, with the paper's values."""
+    """How actor and critics learn; the defaults are the paper's."""
 
     critic_steps: int = 300
     """Training steps of the critics per iteration."""
     minibatch: int = 256
-    """Transitions per step of training or of the policy-gradient variation."""
+    """Transitions per training step and per step of the policy-gradient variation."""
     critic_hidden_sizes: tuple[int, ...] = (256, 256)
-    """Hidden layers of each critic; the actor has those of the policies, so that it can be one."""
+    """Hidden layers of each critic. The actor has the hidden layers of the policies, so that it can be injected."""
     critic_learning_rate: float = 3e-4
     """Adam's step size for the critics."""
     actor_learning_rate: float = 3e-4
     """Adam's step size for the actor."""
     discount: float = 0.99
-    """How much the value of the next state counts."""
+    """Discount factor of the critics."""
     tau: float = 0.005
-    """How far target networks move towards the trained ones at each update."""
+    """Soft update: the share by which target networks move towards the trained ones."""
     policy_noise: float = 0.2
-    """Standard deviation of the noise on the target's actions."""
+    """Standard deviation of the noise on the actions of the target."""
     noise_clip: float = 0.2
-    """Where this noise is cut."""
+    """Bound to which this noise is clipped."""
     policy_delay: int = 2
-    """Steps of the critics for each step of the actor."""
+    """Training steps of the critics for each step of the actor."""
 
 
 class Agent(NamedTuple):
-    """What learns. The critics are two, stacked: their leaves have them as the first axis."""
+    """Everything that learns. The two critics are stacked along the first axis of every leaf."""
 
     actor: MLP
     critics: MLP
@@ -63,12 +63,12 @@ class Agent(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Means over one training; not finite if a parameter is not."""
+    """Means over the training of one iteration; not finite if any parameter is not."""
 
     critic: Float[Array, ""]
     actor: Float[Array, ""]
     mean_q: Float[Array, ""]
-    """Of w.Q1 over the transitions trained on."""
+    """The mean of w.Q1 over the transitions trained on."""
 
 
 def init_agent(key: Key, policy: Policy, num_objectives: int, config: TD3Config, *, conditioned: bool) -> Agent:
@@ -98,7 +98,7 @@ def act(actor: MLP, obs: Float[Array, "batch obs"], preference: Preference) -> F
 def value(
     critics: MLP, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"], preference: Preference
 ) -> Float[Array, "critics batch"]:
-    """w.Q(s, a | w) of a stack of critics."""
+    """w.Q(s, a | w) for each of the stacked critics."""
     inputs = _inputs(critics[0].kernel.shape[1], preference, obs, action)
     return jnp.einsum("cbm,bm->cb", jax.vmap(apply_mlp, in_axes=(0, None))(critics, inputs), preference)
 
@@ -108,8 +108,8 @@ def train(
 ) -> tuple[Agent, Losses]:
     """One step of the critics for every minibatch (the first axis), and of the actor for every `policy_delay`-th.
 
-    Rewards are as they are to be learned, that is standardised. Each transition gets a preference of its own, uniform
-    on the simplex. The critics see observations standardised by `obs_stats`; the actor sees them as they are.
+    Rewards must already be standardised. Each transition gets its own preference, uniform on the simplex. The critics
+    see observations standardised by `obs_stats`; the actor sees raw ones.
     """
     seen = partial(standardise, empty_stats(minibatches.obs.shape[-1]) if obs_stats is None else obs_stats)
     actor_optimiser, critic_optimiser = _optimisers(config)
@@ -117,7 +117,7 @@ def train(
     def critic_step(agent: Agent, steps: Steps, preference: Preference, noise: Array) -> tuple[Agent, Array, Array]:
         next_action = jnp.clip(act(agent.target_actor, steps.next_obs, preference) + noise, -1, 1)
         next_value = jnp.min(value(agent.target_critics, seen(steps.next_obs), next_action, preference), axis=0)
-        # A fall ends all that could follow; a time limit does not.
+        # Termination (a fall) cuts the bootstrap; a time limit does not.
         future = jnp.where(steps.terminated, 0, config.discount * next_value)
         target = jnp.sum(preference * steps.reward, axis=-1) + future
 
@@ -187,11 +187,11 @@ def train(
 
 
 def _optimisers(config: TD3Config) -> tuple[optax.GradientTransformation, optax.GradientTransformation]:
-    """Of the actor and of the critics."""
+    """The optimisers of the actor and of the critics."""
     return optax.adam(config.actor_learning_rate), optax.adam(config.critic_learning_rate)
 
 
 def _inputs(num_inputs: int, preference: Preference, *parts: Float[Array, "batch _"]) -> Float[Array, "batch inputs"]:
-    """What a network sees: the preference too, if it has inputs for it."""
+    """The inputs of a network, including the preference if it has inputs for it."""
     conditioned = num_inputs > sum(part.shape[-1] for part in parts)
     return jnp.concatenate([*parts, preference] if conditioned else parts, axis=-1)

@@ -1,4 +1,4 @@
-"""Settings by name: `paper` is the paper's study, `small` a quarter of it in minutes, `quick` a first look."""
+"""Settings by name: `paper` is the paper's, `small` about a hundredth of its evaluations, `quick` a first look."""
 
 import json
 from dataclasses import asdict, fields, replace

@@ -1,4 +1,4 @@
-"""Actor injection: the preference-conditioned actor as policies of the population."""
+"""Actor injection: the preference-conditioned actor, turned into policies that can enter the archive."""
 
 import jax
 
@@ -7,5 +7,5 @@ from moqd.core.types import Preference
 
 
 def inject(actor: MLP, preference: Preference) -> MLP:
-    """A policy for each preference: the actor folded at it."""
+    """A policy for each preference: the actor, folded at that preference."""
     return jax.vmap(fold_preference, in_axes=(None, 0))(actor, preference)

@@ -4,7 +4,7 @@ Hansen, "The CMA Evolution Strategy: A Tutorial" (2016, arXiv 1604.00772), with 
 covariance, for many parameters, Ros & Hansen, "A Simple Modification in CMA-ES Achieving Linear Time and Space
 Complexity" (2008). Every array has the distributions as its first axis; the tutorial's symbols are in brackets.
 
-What is ranked need not be what was sampled: `update` sees only solutions, so they may have been brought into bounds.
+The ranked solutions need not be the sampled ones: `update` only sees solutions, so they may have been clipped.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ from jaxtyping import Array, Bool, Float, Int
 from moqd.core.types import Key
 
 MOST_CONDITION = 1e7
-"""Of the covariance in 32 bits: beyond, a distribution has degenerated."""
+"""Largest condition number of the covariance (in 32 bits); beyond it, a distribution counts as degenerate."""
 
 
 class Constants(NamedTuple):
     """The strategy's parameters, the tutorial's defaults."""
 
     weight: tuple[float, ...]
-    """Of the best samples, the best first; sum to 1 [w]."""
+    """Weights of the best samples, the best first; they sum to 1 [w]."""
     selection: float
     """Variance-effective selection mass [mu_eff]."""
     step_rate: float
@@ -38,7 +38,7 @@ class Constants(NamedTuple):
     rank_mu_rate: float
     """[c_mu]"""
     expected_norm: float
-    """Of a standard normal vector [chi_N]."""
+    """Expected norm of a standard normal vector [chi_N]."""
 
 
 class Distributions(NamedTuple):
@@ -85,7 +85,7 @@ def constants(num_parameters: int, num_samples: int, *, separable: bool) -> Cons
 
 
 def start(mean: Float[Array, "stack parameters"], step: Float[Array, "stack"], *, separable: bool) -> Distributions:
-    """Round distributions."""
+    """Isotropic distributions."""
     ones = jnp.ones_like(mean)
     eye = None if separable else jnp.broadcast_to(jnp.eye(mean.shape[1]), (*mean.shape, mean.shape[1]))
     return Distributions(
@@ -101,7 +101,7 @@ def start(mean: Float[Array, "stack parameters"], step: Float[Array, "stack"], *
 
 
 def restart(distributions: Distributions, which: Bool[Array, "stack"], fresh: Distributions) -> Distributions:
-    """Those that `which` names taken from `fresh`."""
+    """The distributions, with those marked in `which` replaced by those of `fresh`."""
 
     def choose(new: Array, old: Array) -> Array:
         return jnp.where(which.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)
@@ -110,7 +110,7 @@ def restart(distributions: Distributions, which: Bool[Array, "stack"], fresh: Di
 
 
 def sample(key: Key, distributions: Distributions, num_samples: int) -> Float[Array, "stack samples parameters"]:
-    """So many samples of every distribution."""
+    """`num_samples` samples from every distribution."""
     stack, num_parameters = distributions.mean.shape
     noise = jax.random.normal(key, (stack, num_samples, num_parameters)) * distributions.scale[:, None, :]
     if distributions.axes is not None:
@@ -121,14 +121,14 @@ def sample(key: Key, distributions: Distributions, num_samples: int) -> Float[Ar
 def update(
     distributions: Distributions, ranked: Float[Array, "stack samples parameters"], constants: Constants
 ) -> Distributions:
-    """The distributions after a generation; samples come the best first."""
+    """The distributions after a generation; `ranked` has the best samples first."""
     return jax.vmap(lambda distribution, ranked: _update(distribution, ranked, constants))(distributions, ranked)
 
 
 def degenerate(
     distributions: Distributions, least_step: Float[Array, ""], most_step: Float[Array, ""]
 ) -> Bool[Array, "stack"]:
-    """Which ones cannot go on: they reach hardly anywhere or too far, are too thin, or are not finite."""
+    """Which distributions cannot continue: their steps are too small or too large, they are too thin, or not finite."""
     longest, shortest = jnp.max(distributions.scale, axis=1), jnp.min(distributions.scale, axis=1)
     reach = distributions.step * longest
     sound = (reach >= least_step) & (reach <= most_step) & (longest**2 <= MOST_CONDITION * shortest**2)

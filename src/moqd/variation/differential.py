@@ -1,8 +1,8 @@
 """Differential variation.
 
 Storn & Price, "Differential evolution: a simple and efficient heuristic for global optimization over continuous
-spaces" (1997): steps are differences between other solutions, so that their size and direction follow what has been
-found.
+spaces" (1997): steps are differences between other solutions, so that their size and direction adapt to the
+population.
 """
 
 import jax
@@ -31,15 +31,15 @@ def de_elite(
 
 
 def _factor(key: Key, batch: int) -> Genotypes:
-    """F, drawn anew for each child."""
+    """F, drawn for each child."""
     return jax.random.uniform(key, (batch, 1), minval=0.3, maxval=0.9)
 
 
 def _cross(key: Key, parent: Genotypes, other: Genotypes, donor: Genotypes, genes: Genes | None) -> Genotypes:
-    """Each gene is the donor's with a probability that is drawn anew for each child, and at least one is.
+    """Each gene is taken from the donor with a probability that is drawn for each child; at least one gene is taken.
 
-    A gene that would leave the bounds is drawn between its bound and that of the parent. Whole numbers and choices that
-    are taken move by their step from the other solution's value.
+    A gene that would leave the bounds is drawn between the bound and the parent's value. Integers and choices that are
+    taken move by their step from the other solution's value.
     """
     key_rate, key_gene, key_one, key_bound, key_settle = jax.random.split(key, 5)
     batch, number = parent.shape

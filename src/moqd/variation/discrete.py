@@ -1,9 +1,9 @@
-"""Moves of whole numbers and choices, whose genes are equal parts of the unit interval.
+"""Moves of integers and choices, whose values are equal parts of the unit interval.
 
 A gene stands for a level: part k of n. An operator proposes a real step as for any other gene; here the step becomes a
-move between levels. Whole numbers move by the step rounded at random, so that small steps move them seldom but by at
-least one, and on average as far as a real would go. For choices, distance has no meaning: the size of the step is the
-probability to take another level.
+move between levels. Integers move by the step rounded at random, so that small steps move them rarely but by at least
+one, and on average as far as a real number would move. For choices, distance has no meaning: the size of the step is
+the probability of taking another level.
 """
 
 import jax
@@ -22,9 +22,9 @@ def settle(
     proposed: Genotypes,
     forced: Bool[Array, "batch genes"] | None = None,
 ) -> Genotypes:
-    """The proposed genotypes, in which whole numbers and choices have moved from the parent's level to another or stay.
+    """The proposed genotypes, with integers and choices moved from the parent's level to another, or left there.
 
-    Where `forced`, they move in any case. Levels are kept in the middle of their parts.
+    Where `forced`, they always move. A level is stored as the middle of its part.
     """
     if not genes.is_discrete.any():
         return proposed
@@ -50,6 +50,6 @@ def _level(unit: Genotypes, count: Genotypes) -> Genotypes:
 
 
 def _reflect(level: Genotypes, step: Genotypes, count: Genotypes) -> Genotypes:
-    """A move that would leave the range goes the other way, as far as there is room."""
+    """A move that would leave the range goes in the other direction, as far as there is room."""
     beyond = (level + step < 0) | (level + step > count - 1)
     return jnp.clip(level + jnp.where(beyond, -step, step), 0, count - 1)

@@ -11,10 +11,10 @@ SMALLEST = 0.03
 
 
 def gaussian(key: Key, parent: Genotypes, genes: Genes | None, *, sigma: float = 0.3) -> Genotypes:
-    """Normal steps, whose size is drawn anew for each child: log-uniform from 3 % of `sigma` to `sigma`.
+    """Normal steps, whose size is drawn for each child: log-uniform from 3 % of `sigma` to `sigma`.
 
-    As many genes move as is drawn for each child: from one (on average) to all of them, log-uniform too. With `genes`,
-    steps that would leave the bounds are mirrored there.
+    The share of genes that move is drawn for each child too: from one gene (on average) to all of them, log-uniform.
+    With `genes`, steps that would leave the bounds are mirrored.
     """
     key_size, key_share, key_gene, key_step, key_settle = jax.random.split(key, 5)
     batch, number = parent.shape
@@ -28,5 +28,5 @@ def gaussian(key: Key, parent: Genotypes, genes: Genes | None, *, sigma: float =
 
 
 def mirror(unit: Genotypes) -> Genotypes:
-    """What is beyond a bound of the unit interval is as far on this side of it."""
+    """Values outside the unit interval, mirrored at the bound."""
     return 1 - jnp.abs(jnp.mod(unit, 2) - 1)

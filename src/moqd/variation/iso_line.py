@@ -21,7 +21,7 @@ def iso_line(
 ) -> Genotype:
     """Each parent moved by isotropic noise and along the line to another, by one random amount for the whole genotype.
 
-    Where the genotype is bounded, what would leave the bounds stays on them.
+    With `bounds`, values outside are clipped.
     """
     key_iso, key_line = jax.random.split(key)
     leaves, structure = jax.tree.flatten(parent)

@@ -1,7 +1,7 @@
-"""Operators by name, mixtures of them with fixed shares, and shares that follow what each operator adds.
+"""Operators by name, and mixtures of them with fixed shares or with shares that follow each operator's success.
 
 A mixture gives every operator a block of the batch, in the order in which they are named. Which operator made which
-offspring follows from the shares alone, so that `tell` knows it without being told.
+offspring follows from the shares alone, so `tell` can derive it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,18 +23,18 @@ from moqd.variation.polynomial import polynomial
 from moqd.variation.sbx import sbx
 
 FLOOR = 0.05
-"""The least share of an operator while shares adapt."""
+"""Minimum share of an operator when shares adapt."""
 MEMORY = 0.9
-"""How much of what was seen before counts in the next iteration, while shares adapt."""
+"""How much earlier iterations count in the next one when shares adapt."""
 
 
 @dataclass(frozen=True)
 class VariationConfig:
-    """How offspring are made by chance."""
+    """How offspring are made without gradients."""
 
     variation: str = field(default="iso-line", metadata={"before": "iso-line"})
-    """How offspring are made by chance: an operator (iso-line, sbx, polynomial, gaussian, de, de-elite), a mixture with
-    shares (sbx:0.5,de:0.5), or adaptive: all that suit the task, in shares that follow what each adds."""
+    """How offspring are made without gradients: an operator (iso-line, sbx, polynomial, gaussian, de, de-elite), a
+    mixture with shares (sbx:0.5,de:0.5), or adaptive: all that suit the task, in shares that follow their success."""
     iso_sigma: float = 0.005
     """Iso+LineDD: scale of the isotropic noise."""
     line_sigma: float = 0.05
@@ -45,12 +45,12 @@ Apply = Callable[[Key, Sequence[Genotypes], Genes | None, VariationConfig], Geno
 
 
 class Operator(NamedTuple):
-    """A way to make children of parents, all of them matrices with a row for each child."""
+    """A way to make children from parents, all of them matrices with a row for each child."""
 
     num_parents: int
     apply: Apply
     needs_bounds: bool = False
-    """Whether it only works within bounds."""
+    """Whether it works only within bounds."""
 
 
 def _iso_line(key: Key, parents: Sequence[Genotypes], genes: Genes | None, config: VariationConfig) -> Genotypes:
@@ -71,7 +71,7 @@ def _sbx(key: Key, parents: Sequence[Genotypes], genes: Genes | None, config: Va
 
 
 def _crossed(key: Key, parents: Sequence[Genotypes], genes: Genes, must: Bool[Array, "batch"]) -> Genotypes:
-    """Crossed and mutated; those that `must` are no copy of a parent."""
+    """Crossed and mutated; those marked in `must` are never a copy of a parent."""
     key_cross, key_mutate = jax.random.split(key)
     child = sbx(key_cross, parents[0], parents[1], genes)
     copied = jnp.all(child == parents[0], axis=1) | jnp.all(child == parents[1], axis=1)
@@ -104,25 +104,25 @@ class Mixture(NamedTuple):
 
     names: tuple[str, ...]
     shares: Float[np.ndarray, "operators"]
-    """At the start, where they adapt."""
+    """The initial shares, if they adapt."""
     adapts: bool
 
     @property
     def num_parents(self) -> int:
-        """For each child."""
+        """The number of parents of each child."""
         return max(OPERATORS[name].num_parents for name in self.names)
 
 
 class Credit(NamedTuple):
-    """What shares that adapt follow: of each operator the offspring that entered and those made, the newest counting
-    most."""
+    """What adaptive shares follow: for each operator, how many offspring were made and how many entered, with recent
+    ones weighted most."""
 
     entered: Float[Array, "operators"]
     made: Float[Array, "operators"]
 
 
 def mixture_of(variation: str, *, bounded: bool) -> Mixture:
-    """What the option says; `bounded`: whether genotypes are plain vectors of parameters within bounds."""
+    """The mixture that the option names; `bounded`: whether genotypes are plain vectors of parameters within bounds."""
     if variation == ADAPTIVE:
         names = tuple(name for name, operator in OPERATORS.items() if bounded or not operator.needs_bounds)
         return Mixture(names, np.full(len(names), 1 / len(names)), True)
@@ -160,14 +160,14 @@ def _share(variation: str, word: tuple[str, ...]) -> float:
 
 
 def initial_credit(mixture: Mixture) -> Credit | None:
-    """None where shares are fixed."""
+    """The initial credit; None if shares are fixed."""
     if not mixture.adapts:
         return None
     return Credit(jnp.ones(len(mixture.names)), jnp.ones(len(mixture.names)))
 
 
 def shares_of(mixture: Mixture, credit: Credit | None) -> Float[Array, "operators"]:
-    """In proportion to how often an operator's offspring enter, and at least the floor for each."""
+    """The share of each operator: proportional to how often its offspring enter, and at least `FLOOR`."""
     if credit is None:
         return jnp.asarray(mixture.shares, jnp.float32)
     rate = credit.entered / credit.made
@@ -176,7 +176,7 @@ def shares_of(mixture: Mixture, credit: Credit | None) -> Float[Array, "operator
 
 
 def operator_of(shares: Float[Array, "operators"], batch: int) -> Int[Array, "batch"]:
-    """The operator of each offspring: blocks of the batch as large as the shares, rounded."""
+    """The operator of each offspring: blocks of the batch, sized by the shares and rounded."""
     ends = jnp.round(jnp.cumsum(shares)[:-1] * batch).astype(jnp.int32)
     return jnp.sum(jnp.arange(batch)[:, None] >= ends[None, :], axis=1)
 
@@ -189,7 +189,7 @@ def vary(
     genes: Genes | None,
     config: VariationConfig,
 ) -> Genotype:
-    """A child for each row of the parents, of which there are `mixture.num_parents`."""
+    """A child for each row of the `mixture.num_parents` parents."""
     if mixture.names == ("iso-line",) and genes is None:  # leaf by leaf, as it always was
         return iso_line(key, parents[0], parents[1], iso_sigma=config.iso_sigma, line_sigma=config.line_sigma)
     matrices = [_as_matrix(parent) for parent in parents]
@@ -205,7 +205,7 @@ def vary(
 def credited(
     mixture: Mixture, credit: Credit | None, added: Bool[Array, "batch"], counts: Bool[Array, "batch"]
 ) -> Credit | None:
-    """With what the operators' offspring of this batch did; those that do not count were made by none of them."""
+    """The credit after a batch; offspring that `counts` excludes were not made by these operators."""
     if credit is None:
         return None
     operator = operator_of(shares_of(mixture, credit), added.shape[0])

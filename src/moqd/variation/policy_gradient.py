@@ -18,7 +18,7 @@ from moqd.core.networks import MLP, apply_policy, descend
 from moqd.core.types import Preference
 
 PARENTS_AT_ONCE = 2
-"""On a CPU, so that what a step needs stays in the cache of a core; a GPU takes all of them."""
+"""On a CPU, so that the data of a step stays in the cache of a core; a GPU takes all parents at once."""
 
 
 def improve(
@@ -29,9 +29,10 @@ def improve(
     *,
     learning_rate: float,
 ) -> MLP:
-    """Every policy after one step of Adam for each minibatch of observations, upwards on w.Q(s, pi(s) | w).
+    """Every policy after one step of Adam for each minibatch of observations, ascending w.Q(s, pi(s) | w).
 
-    Called outside of `jit` it runs on all devices, and its result is on the first.
+    Adam starts from a fresh state for each policy. Called outside of `jit`, this runs on all devices, and the result is
+    on the first.
     """
     if is_traced():
         return _improve(genotype, preference, critic, obs, learning_rate=learning_rate)
@@ -43,7 +44,7 @@ def _improve(genotype: MLP, preference: Preference, critic: MLP, obs: Array, *, 
         return _improve_together(genotype, preference, critic, obs, learning_rate)
 
     def share(genotype: MLP, preference: Preference) -> MLP:
-        """Those of one device."""
+        """The parents of one device."""
         parents = preference.shape[0]
         at_once = PARENTS_AT_ONCE if jax.default_backend() == "cpu" else parents
 
@@ -69,7 +70,7 @@ def _improve_together(genotype: MLP, preference: Preference, critic: MLP, obs: A
     readout = preference @ last.kernel.T
 
     def loss_of(genotype: MLP, obs: Float[Array, "minibatch obs"]) -> Float[Array, ""]:
-        """Minus w.Q, but for a constant, the mean over the minibatch, summed over the parents."""
+        """Minus w.Q up to a constant: the mean over the minibatch, summed over the parents."""
         action = jax.vmap(apply_policy, in_axes=(0, None))(genotype, obs)
         shape = (*action.shape[:2], context.shape[-1])
         seen = jnp.broadcast_to((obs @ from_obs)[None], shape) + jnp.broadcast_to(context[:, None], shape)

@@ -23,8 +23,8 @@ def polynomial(
 ) -> Genotypes:
     """With probability `rate`, each gene changes with probability 1 / number of genes (at most one half).
 
-    Of those that `must`, at least one gene changes. The larger `eta`, the smaller the steps. A whole number or a choice
-    that changes takes another value.
+    Where `must`, at least one gene changes. The larger `eta`, the smaller the steps. An integer or a choice that
+    changes takes another value.
     """
     key_which, key_gene, key_step, key_settle, key_must = jax.random.split(key, 5)
     changes = jax.random.uniform(key_gene, parent.shape) < min(0.5, 1 / parent.shape[1])
