@@ -97,7 +97,7 @@ def test_less_of_a_minimised_objective_is_better_and_limits_are_in_the_users_uni
     assert moqd.pick(run, [0, 1], limits=["speed >= 2.5"]).objectives["speed"] == 3
     assert moqd.pick(run, [1, 0], limits=["energy<=7", "speed<=1.5"]).objectives["speed"] == 1
     with pytest.raises(
-        moqd.InputError, match=r"no solution keeps to energy<=1.0; in the archive energy is from 5 to 9"
+        moqd.InputError, match=r"no solution is within energy<=1.0; in the archive energy ranges from 5 to 9"
     ):
         moqd.pick(run, [1, 0], limits=["energy<=1"])
 
@@ -174,7 +174,7 @@ def test_names_may_hold_relations_and_a_limit_may_be_given_whole():
     assert moqd.pick(odd, [1, 1], limits=["a>=b<=5", "c<=5"]).objectives == {"a>=b": 4.5, "c": 4.5}
     assert moqd.pick(run, [1, 0], limits=[Limit("speed", "<=", 5)]).objectives["speed"] == 4.5
     for wrong in (Limit("speed", ">", 5), Limit("speed", ">=", float("inf"))):
-        with pytest.raises(moqd.InputError, match="its relation is >= or <="):
+        with pytest.raises(moqd.InputError, match="the relation must be >= or <="):
             moqd.pick(run, [1, 0], limits=[wrong])
 
 
@@ -215,7 +215,7 @@ def test_an_empty_archive_has_nothing_to_choose_from():
 
 def test_what_is_no_policy_says_so():
     chosen = moqd.pick(run_of(HOLLOW), [1, 1])
-    with pytest.raises(moqd.InputError, match="no policies"):
+    with pytest.raises(moqd.InputError, match="not policies"):
         chosen.policy([0.0])
     with pytest.raises(moqd.InputError, match="cannot be replayed"):
         chosen.replay()

@@ -97,7 +97,7 @@ def test_other_kinds_of_files_are_refused(solution, tmp_path, name):
 
 def test_what_is_no_policy_is_not_exported(tmp_path):
     chosen = moqd.pick(made_run(), [1, 1])
-    with pytest.raises(moqd.InputError, match="no policies"):
+    with pytest.raises(moqd.InputError, match="not policies"):
         moqd.export_policy(chosen, tmp_path / "policy.npz")
 
 

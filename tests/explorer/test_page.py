@@ -258,7 +258,7 @@ def test_parameters_take_the_place_of_a_picture(browser, tmp_path):
 
 def test_without_parameters_there_is_nothing_to_show(browser, tmp_path):
     opened(browser, [made_run(2, 2)], tmp_path, change=lambda content: content["runs"][0].update(parameters=None))
-    assert note(browser) == "This task has nothing to show of its solutions."
+    assert note(browser) == "This task has no pictures of its solutions."
     assert browser.complaints == []
 
 

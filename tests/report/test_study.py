@@ -434,7 +434,7 @@ def test_the_reference_has_no_results(tmp_path):
     results = made_results(TASKS, ("mome-p2c", "mome"), (0,), unfinished=[(task, "mome-p2c", 0) for task in TASKS])
     write_study_report(results, tmp_path)
     text = (tmp_path / "report.md").read_text()
-    assert "No run of MOME-P2C is finished, so the others are compared with nothing yet." in text
+    assert "No run of MOME-P2C is finished, so there is nothing to compare the others with yet." in text
     assert "## Data efficiency" not in text
     assert "never" not in text
 
@@ -495,7 +495,7 @@ def test_differences_between_runs_are_told(tmp_path):
     odd = first._replace(config=config, reference_point=first.reference_point + 1, metrics=metrics)
     write_study_report(replace(results, results=(odd, *others)), tmp_path)
     text = (tmp_path / "report.md").read_text()
-    assert "**Not all runs were made in the same surroundings** (version of jax, devices)" in text
+    assert "**Not all runs were made in the same environment** (version of jax, devices)" in text
     assert "| version of jax | 0.10.1 | 3 |\n| version of jax | 0.9.0 | 1 |" in text
     assert "| devices | cpu, cpu | 3 |\n| devices | NVIDIA H100 | 1 |" in text
     assert "| versions | python 3.13.1 |" in text
@@ -504,7 +504,7 @@ def test_differences_between_runs_are_told(tmp_path):
     assert "1,234 in 1 run" in text
     write_study_report(results, tmp_path)
     text = (tmp_path / "report.md").read_text()
-    assert "surroundings" not in text
+    assert "same environment" not in text
     assert "cannot be compared" not in text
     assert "there are none" in text
 
@@ -516,7 +516,7 @@ def test_variants_and_unequal_budgets_are_told(tmp_path):
     for budget, fair in (({"iterations": 10}, False), ({"evaluations": 1280}, True)):
         study = make_study("own", tasks={"hopper-2": {}}, algorithms=variants, seeds=[0, 1], preset="small", **budget)
         write_study_report(replace(results, study=study), tmp_path)
-        head, rows = grid_of(tmp_path, "Algorithms with other options")
+        head, rows = grid_of(tmp_path, "Algorithms whose options differ")
         assert head == ["algorithm", "is", "with"]
         assert [(name, *(shown for shown, _ in cells)) for name, cells in rows.items()] == [
             ("Bigger", "MOME", "ga_batch = 128, iso_sigma = 0.5")

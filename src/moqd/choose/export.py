@@ -12,14 +12,14 @@ from moqd.tasks import FunctionTask
 
 
 def told_apart(names: Sequence[str], taken: Collection[str], kind: str) -> list[str]:
-    """The names, of which those that are taken say of what kind they are: "speed (feature)"."""
+    """The names, where those that are already taken are marked by their kind: "speed (feature)"."""
     return [f"{name} ({kind})" if name in taken else name for name in names]
 
 
 def solutions_csv(run: Run) -> str:
     """A row for each archived solution: its cell, features, objectives (in the user's units) and preference.
 
-    Solutions that are plain parameters have these too.
+    If solutions are plain parameters, the row includes them.
     """
     solutions, task = run.solutions(), run.task
     objectives = list(task.objective_names)
@@ -37,5 +37,5 @@ def solutions_csv(run: Run) -> str:
 
 
 def export_csv(run: Run, path: str | os.PathLike[str]) -> None:
-    """Writes that table to a file."""
+    """Writes the table of `solutions_csv` to a file."""
     write_text(Path(path), solutions_csv(run))

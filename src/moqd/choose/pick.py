@@ -1,8 +1,8 @@
-"""Choosing one solution of an archive: by a preference between its objectives, limits on them, and a feature.
+"""Choosing one solution from an archive by a preference, limits on objectives, and a feature.
 
 Objectives are scaled to [0, 1] over the global front of the archive, so that a preference means the same in any units.
-The page of the explorer chooses by the same rules (choose.js), operation by operation, so that both agree to the last
-bit; a test holds them to it.
+The explorer's page chooses by the same rules (choose.js) with the same operations, so that both agree to the last bit;
+a test checks it.
 """
 
 import math
@@ -28,22 +28,22 @@ from moqd.runs.folder import Run, Solutions
 from moqd.tasks import FunctionTask, Replay, Task
 
 RULES = {
-    "weighted": "the largest sum of the scaled objectives, each times its weight in the preference",
-    "achievement": "the least regret: how far the scaled objectives are from their best, times their weights, where "
-    "that is most (so it also finds trade-offs in hollows of the front)",
+    "weighted": "maximises the weighted sum of the scaled objectives",
+    "achievement": "minimises the largest weighted distance of a scaled objective from its best value (Chebyshev); it "
+    "also finds trade-offs in concave parts of the front",
     "knee": "the trade-off that would be missed most: the utility that is lost without it, averaged over all "
-    "preferences (so yours does not matter); the best in an objective come last",
+    "preferences (so yours does not matter); solutions that are best in an objective come last",
 }
-"""How a solution is chosen, and what that means."""
+"""The rules by which a solution can be chosen."""
 AUGMENTATION = 1e-3
-"""What the sum of all regrets counts beside the largest one, so that nothing is given away for nothing."""
+"""The weight of the sum of all distances relative to the largest one, so that no objective is wasted on ties."""
 MOST_WEIGHTS = 300
-"""About how many preferences the rule `knee` averages over."""
+"""Approximate number of preferences that the rule `knee` averages over."""
 Objectives = Float[np.ndarray, "solutions objectives"]
 
 
 class Limit(NamedTuple):
-    """What an objective must be, in the user's units."""
+    """A bound on an objective, in the user's units."""
 
     objective: str
     relation: str
@@ -58,7 +58,7 @@ class Limit(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """From the least to the most of each (maximised) objective on the global front."""
+    """The smallest and largest value of each (maximised) objective on the global front."""
 
     low: Float[np.ndarray, "objectives"]
     high: Float[np.ndarray, "objectives"]
@@ -75,34 +75,34 @@ class Solution:
     task: Task = field(repr=False)
     cell: int
     place: int
-    """In the cell: which of its front."""
+    """Its place in the front of the cell."""
     objectives: Mapping[str, float]
     """In the user's units."""
     features: Mapping[str, float]
     preference: tuple[float, ...] = field(repr=False)
-    """The trade-off that it was made for; a random one if the algorithm makes none for any."""
+    """The trade-off that it was made for; random if the algorithm does not use preferences."""
     genotype: Genotype = field(repr=False)
     rule: str = ""
-    """Which rule chose it, and its value by that rule."""
+    """The rule that chose it; `value` is its value by that rule."""
     value: float = math.nan
 
     @cached_property
     def _apply(self) -> Callable[[Any], Any]:
         policy = self.task.policy
         if policy is None:
-            raise InputError(f"solutions of task {self.task.name!r} are no policies; see its parameters instead.")
+            raise InputError(f"solutions of task {self.task.name!r} are not policies; see its parameters instead.")
         genotype = jax.tree.map(jnp.asarray, self.genotype)
         return jax.jit(lambda obs: policy.apply(genotype, obs))
 
     def policy(self, observation: ArrayLike) -> Float[np.ndarray, "*batch act"]:
-        """The action at an observation (or at each of a batch of them)."""
+        """The action for an observation, or the actions for a batch of them."""
         return np.asarray(self._apply(jnp.asarray(observation, jnp.float32)))
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Of a task of plain parameters: each by its name, in the user's units."""
+        """For a task of plain parameters, each value by its name, in the user's units."""
         if not isinstance(self.task, FunctionTask):
-            raise InputError(f"solutions of task {self.task.name!r} are no plain parameters; they are in genotype.")
+            raise InputError(f"solutions of task {self.task.name!r} are not plain parameters; use its genotype.")
         return self.task.named_parameters(self.genotype)
 
     def replay(self) -> Replay:
@@ -111,14 +111,14 @@ class Solution:
 
 
 class Choice(NamedTuple):
-    """What was chosen of all solutions of an archive."""
+    """The solution chosen from an archive."""
 
     row: int
-    """In `run.solutions()`."""
+    """Its row in `run.solutions()`."""
     value: float
-    """By the rule."""
+    """Its value by the rule."""
     candidates: Int[np.ndarray, "candidates"]
-    """The rows that it was chosen from: those in the cell, if one was asked for, that keep to all limits."""
+    """The rows that it was chosen from: those within all limits, and in the cell if one was asked for."""
 
 
 def pick(
@@ -129,11 +129,11 @@ def pick(
     limits: Sequence[str | Limit] = (),
     rule: str = "weighted",
 ) -> Solution:
-    """The solution of a run that suits best.
+    """The solution of a run that suits a preference best.
 
-    `preference` has a weight for each objective; if it is not given, all count the same. `limits` are such as
-    "energy>=-1.5", in the user's units. With `feature`, only the cell of that feature counts, or the nearest one that
-    has a solution within the limits.
+    `preference` has a weight for each objective; by default, all count the same. A limit is a string such as
+    "energy>=-1.5", in the user's units. With `feature`, only the cell of that feature is considered, or the nearest
+    cell that has a solution within the limits.
     """
     solutions = run.solutions()
     choice = choose(run, solutions, preference, feature=feature, limits=limits, rule=rule)
@@ -149,7 +149,7 @@ def choose(
     limits: Sequence[str | Limit] = (),
     rule: str = "weighted",
 ) -> Choice:
-    """As `pick`, with what else there was to choose from."""
+    """Like `pick`, but returns the row and the candidates that it was chosen from."""
     task = run.task
     if rule not in RULES:
         raise unknown_name("rule", rule, RULES)
@@ -169,7 +169,7 @@ def choose(
 
 
 def scale_of(fitness: Objectives) -> Scale:
-    """That of the global front of all solutions; where all of it is equal in an objective, that of all of them."""
+    """The range of the global front; if the front is constant in an objective, that of all solutions."""
     if len(fitness) == 0:
         return Scale(np.zeros(fitness.shape[1]), np.ones(fitness.shape[1]))
     front = fitness[global_front_rows(fitness)]
@@ -185,7 +185,7 @@ def global_front_rows(fitness: Objectives) -> Int[np.ndarray, "_"]:
 def values_by(
     rule: str, scaled: Objectives, weights: Float[np.ndarray, "objectives"]
 ) -> Float[np.ndarray, "solutions"]:
-    """What each solution is worth by a rule; more is better."""
+    """The value of each solution by a rule; higher is better."""
     if rule == "weighted":
         return _weighted_sum(scaled, weights)
     if rule == "achievement":
@@ -201,8 +201,8 @@ def best_of(value: Float[np.ndarray, "solutions"], scaled: Objectives) -> int:
 
 
 def _marginal_utility(scaled: Objectives) -> Float[np.ndarray, "solutions"]:
-    """The utility that is lost without a solution, as a mean over an even lattice of preferences; less 1 for those that
-    are the best in an objective, which would be missed in any case and are no trade-off.
+    """The utility that is lost without a solution, as a mean over an even lattice of preferences; minus 1 for those
+    that are best in an objective, which would be missed in any case and are not trade-offs.
 
     Branke, Deb, Dierolf & Osswald, "Finding knees in multi-objective optimization" (2004).
     """
@@ -218,7 +218,7 @@ def _marginal_utility(scaled: Objectives) -> Float[np.ndarray, "solutions"]:
 
 
 def simplex_lattice(num_objectives: int) -> Float[np.ndarray, "weights objectives"]:
-    """Preferences in even steps: as fine as `MOST_WEIGHTS` allows."""
+    """Preferences in even steps, as fine as `MOST_WEIGHTS` allows."""
     steps = 1
     while math.comb(steps + num_objectives, num_objectives - 1) <= MOST_WEIGHTS and steps < 100:
         steps += 1
@@ -242,7 +242,7 @@ def _sum(rows: Objectives) -> Float[np.ndarray, "solutions"]:
 
 
 def within(task: Task, objectives: Objectives, limits: Sequence[Limit]) -> Bool[np.ndarray, "solutions"]:
-    """Which solutions keep to all limits."""
+    """Which solutions are within all limits."""
     keeps = np.ones(len(objectives), bool)
     for limit in limits:
         keeps &= limit.holds(objectives[:, task.objective_names.index(limit.objective)].astype(float))
@@ -267,7 +267,7 @@ def _limit(task: Task, text: str) -> Limit:
     except ValueError:
         example = f"{task.objective_names[0]}>=1.5"
         raise InputError(
-            f'limit {text!r} is none; give an objective, >= or <=, and a number, in quotes: "{example}".'
+            f'invalid limit {text!r}: give an objective, >= or <=, and a number, in quotes: "{example}".'
         ) from None
     return _known(task, Limit(found[1].strip(), found[2], value))
 
@@ -276,7 +276,7 @@ def _known(task: Task, limit: Limit) -> Limit:
     if limit.objective not in task.objective_names:
         raise unknown_name("objective", limit.objective, task.objective_names, of="a limit")
     if limit.relation not in (">=", "<=") or not math.isfinite(limit.value):
-        raise InputError(f"limit {str(limit)!r} is none; its relation is >= or <=, and its value a finite number.")
+        raise InputError(f"invalid limit {str(limit)!r}: the relation must be >= or <=, and the value a finite number.")
     return limit
 
 
@@ -284,12 +284,12 @@ def _nothing_within(task: Task, objectives: Objectives, limits: Sequence[Limit])
     ranges = []
     for name in dict.fromkeys(limit.objective for limit in limits):
         column = objectives[:, task.objective_names.index(name)]
-        ranges.append(f"{name} is from {column.min():g} to {column.max():g}")
-    return f"no solution keeps to {' and '.join(map(str, limits))}; in the archive {', '.join(ranges)}: loosen a limit."
+        ranges.append(f"{name} ranges from {column.min():g} to {column.max():g}")
+    return f"no solution is within {' and '.join(map(str, limits))}; in the archive {', '.join(ranges)}: relax a limit."
 
 
 def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:
-    """The preference, so that it sums to 1; an even one if there is none."""
+    """The preference, scaled to sum to 1; an even one if there is none."""
     if preference is None:
         return np.full(task.num_objectives, 1 / task.num_objectives)
     try:
@@ -308,7 +308,7 @@ def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "obj
 def _in_nearest_cell(
     run: Run, solutions: Solutions, candidates: Int[np.ndarray, "candidates"], feature: ArrayLike
 ) -> Int[np.ndarray, "_"]:
-    """Those in the cell of the feature; if it has none, those in the nearest cell that has."""
+    """The candidates in the cell of the feature, or in the nearest cell that has any."""
     task = run.task
     try:
         wanted = np.asarray(feature, float)
@@ -344,8 +344,8 @@ def solution_of(run: Run, solutions: Solutions, index: int, rule: str = "", valu
 
 
 def reevaluated(solution: Solution, episodes: int, seed: int = 0) -> dict[str, Float[np.ndarray, "episodes"]]:
-    """Each objective and feature of a solution in so many fresh evaluations, from random initial states if it has any;
-    NaN where one failed. A feature with the name of an objective is "NAME (feature)"."""
+    """Each objective and feature of a solution over `episodes` new evaluations, from random initial states if the task
+    has any; NaN where one failed. A feature with the name of an objective is called "NAME (feature)"."""
     task = solution.task.resampled(1)
     genotype = jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], episodes, axis=0), solution.genotype)
     evaluation = task.evaluate_fitness(jax.random.key(checked_seed(seed)), genotype)
@@ -356,14 +356,14 @@ def reevaluated(solution: Solution, episodes: int, seed: int = 0) -> dict[str, F
 
 
 def varies(task: Task) -> bool:
-    """Whether it can begin from random initial states."""
+    """Whether episodes of the task can start from random initial states."""
     return task.policy is not None and task.resampled(1) is not task
 
 
 def neighbours(
     solutions: Solutions, choice: Choice, direction: Float[np.ndarray, "objectives"], number: int = 4
 ) -> list[int]:
-    """Of the candidates that no other dominates, those nearest to the chosen one in scaled objectives."""
+    """The non-dominated candidates that are nearest to the chosen one in scaled objectives."""
     fitness = solutions.objectives.astype(float) * direction
     front = global_front_rows(fitness[choice.candidates])
     others = [int(i) for i in choice.candidates[front] if i != choice.row]

@@ -1,7 +1,7 @@
-"""A policy as a file for robots and other programs: NumPy's .npz, or ONNX, with a header that says what it is.
+"""A policy as a file for robots and other programs: NumPy's .npz or ONNX, with a header that describes it.
 
-The header is JSON: of which task and trade-off the policy is, what its observations and actions are, how often it acts,
-and its network, which is layers x @ kernel + bias with relu between them and tanh after the last.
+The header is JSON: the task and trade-off of the policy, its observations and actions, how often it acts, and its
+network, which has layers x @ kernel + bias with ReLU between them and tanh after the last.
 """
 
 import io
@@ -29,16 +29,16 @@ SUFFIXES = (".npz", ".onnx")
 HEADER = "header"
 MOST_BYTES = 2**30
 OPSET = 17
-"""Of ONNX: has all that is needed, and is old enough to be read everywhere."""
+"""The ONNX opset: it has all that is needed, and is old enough to be read everywhere."""
 
 
 @dataclass(frozen=True)
 class LoadedPolicy:
-    """A policy from a file; called with an observation, or a batch of them, it gives the actions, by NumPy alone."""
+    """A policy from a file. Call it with an observation, or a batch of them, for the actions; it needs only NumPy."""
 
     header: Mapping[str, Any]
     layers: tuple[tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, "_"]], ...]
-    """Kernel and bias of each."""
+    """Kernel and bias of each layer."""
 
     def __call__(self, observation: ArrayLike) -> Float[np.ndarray, "*batch act"]:
         x = np.asarray(observation, np.float32)
@@ -52,7 +52,7 @@ def export_policy(solution: Solution, path: str | os.PathLike[str]) -> Path:
     """Writes the policy of a solution to a file that ends in .npz or .onnx."""
     path = Path(path)
     if path.suffix not in SUFFIXES:
-        raise InputError(f"the policy is to be written to {str(path)!r}; give a name that ends in .npz or .onnx.")
+        raise InputError(f"cannot write a policy to {str(path)!r}: give a name that ends in .npz or .onnx.")
     header, layers = header_of(solution), _layers(solution)
     content = _npz(header, layers) if path.suffix == ".npz" else _onnx(header, layers)
     write_file(path, lambda beside: write_new(beside, content))
@@ -60,7 +60,7 @@ def export_policy(solution: Solution, path: str | os.PathLike[str]) -> Path:
 
 
 def load_policy(path: str | os.PathLike[str]) -> LoadedPolicy:
-    """A policy that was exported as .npz."""
+    """Reads a policy that was exported as .npz."""
     path = Path(path)
     check_regular(path)
     try:
@@ -86,14 +86,14 @@ def load_policy(path: str | os.PathLike[str]) -> LoadedPolicy:
 
 
 def header_of(solution: Solution) -> dict[str, Any]:
-    """What the file says of the policy."""
+    """The header of the policy's file."""
     task = solution.task
     policy = task.policy
     if policy is None:
-        raise InputError(f"solutions of task {task.name!r} are no policies, so there is none to export.")
+        raise InputError(f"solutions of task {task.name!r} are not policies, so there is none to export.")
     if policy.apply is not apply_policy:
         raise InputError(
-            f"the policies of task {task.name!r} are no plain networks with relu and tanh, which is all that can be "
+            f"the policies of task {task.name!r} are not plain networks with ReLU and tanh, the only kind that can be "
             "exported; save their genotype yourself."
         )
     layers = _layers(solution)

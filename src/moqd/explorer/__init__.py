@@ -1,4 +1,4 @@
-"""The interactive page of one or more runs: what they found, each solution's gait, and help in choosing one."""
+"""The interactive page of one or more runs: their archives, the gait of each solution, and help in choosing one."""
 
 from moqd.explorer.write import write_explorer
 

@@ -28,7 +28,7 @@ def array(values: Any, dtype: str) -> dict[str, str]:
 
 
 def content_of(runs: Sequence[Run], *, served: bool) -> dict[str, Any]:
-    """Everything but gaits, for runs of the same task."""
+    """Everything except gaits, for runs of the same task."""
     return {
         "format": 1,
         "served": served,
@@ -93,13 +93,13 @@ def _last(run: Run, column: str) -> int:
 
 
 def _some(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
-    """The first, the last, and evenly between them: more would fill the file, and nobody could tell them apart."""
+    """The first, the last, and some evenly spaced between them; more would enlarge the file for no visible gain."""
     rows = np.unique(np.linspace(0, len(snapshots) - 1, MOST_SNAPSHOTS).round().astype(int)) if snapshots else ()
     return [snapshots[row] for row in rows]
 
 
 def _parameters(task: Task, solutions: Solutions) -> dict[str, Any] | None:
-    """Of all solutions, where they are plain parameters."""
+    """The parameters of all solutions, if they are plain parameters."""
     if not isinstance(task, FunctionTask) or task.space is None:
         return None
     options = [list(map(str, getattr(bound, "options", ()))) for bound in task.space.bounds]

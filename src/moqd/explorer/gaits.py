@@ -27,16 +27,16 @@ from moqd.tasks import FunctionTask, Replay, Task
 
 LENGTH, ANGLE = 2000.0, 16384.0
 AT_ONCE = 64
-"""Gaits between two looks at how far it is."""
+"""Gaits recorded between two updates of the progress."""
 
 
 class Gaits(NamedTuple):
-    """Of one run."""
+    """The gaits of one run."""
 
     robot: dict[str, Any] | None
-    """What all gaits share; None where solutions are not policies of a robot, or none can be replayed."""
+    """The robot that all gaits share; None if solutions are not policies of a robot, or none can be replayed."""
     gaits: dict[str, dict[str, Any]]
-    """By the row of the solution, as JSON has it."""
+    """By the row of the solution, as text for JSON."""
 
 
 def robot_of(replay: Replay, feet: Sequence[str]) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def robot_of(replay: Replay, feet: Sequence[str]) -> dict[str, Any]:
 
 
 def packed_gait(replay: Replay) -> dict[str, Any]:
-    """A gait as the page takes it."""
+    """A gait in the format of the page."""
     frames = len(replay.time)
     poses = np.concatenate([replay.position * LENGTH, replay.rotation * ANGLE], axis=2).reshape(frames, -1)
     contact = np.concatenate([np.zeros((1, replay.contact.shape[1])), replay.contact])
@@ -71,7 +71,7 @@ def packed_gait(replay: Replay) -> dict[str, Any]:
 
 
 def wanted(run: Run, solutions: Solutions, front: Sequence[int]) -> Iterator[int]:
-    """Rows in the order in which they are worth a gait: the global front, then each cell's knee, then its extremes."""
+    """Rows in the order in which gaits are recorded: the global front, then each cell's knee, then its extremes."""
     fitness = solutions.objectives.astype(float) * run.task.direction
     scaled = scale_of(fitness).scaled(fitness)
     yield from map(int, front)
@@ -110,13 +110,13 @@ def record(run: Run, wish: str, budget: float, tick: Callable[[int], None] = lam
 
 
 def gait_of(task: Task, solutions: Solutions, row: int) -> dict[str, Any]:
-    """The gait of one solution, or whatever else its task shows of it."""
+    """The gait of one solution, or the picture that its task draws."""
     genotype = _at(solutions, row)
     return packed_gait(task.replay(genotype)) if moves(task) else shown(task, genotype)
 
 
 def moves(task: Task) -> bool:
-    """Whether its solutions can be replayed."""
+    """Whether solutions of the task can be replayed."""
     return type(task).replay is not Task.replay
 
 
@@ -128,7 +128,7 @@ def draws(task: Task) -> bool:
 
 
 def shown(task: Task, genotype: Genotype) -> dict[str, Any]:
-    """A solution that is no policy of a robot: what its task draws of it, or why that failed."""
+    """For a solution that is not a policy of a robot: what its task draws, or why that failed."""
     try:
         drawn = task.render(genotype)
         if drawn is None or isinstance(drawn, str):
@@ -151,7 +151,7 @@ def _rows(run: Run, solutions: Solutions, wish: str) -> list[int]:
 
 
 def _first_robot(task: Task, solutions: Solutions) -> dict[str, Any] | None:
-    """By the first solution that can be replayed."""
+    """The robot, from the first solution that can be replayed."""
     for row in range(len(solutions.cell)):
         with suppress(EvaluationError):
             return robot_of(task.replay(_at(solutions, row)), task.feature_names)
@@ -159,7 +159,7 @@ def _first_robot(task: Task, solutions: Solutions) -> dict[str, Any] | None:
 
 
 def _packed(task: Task, solutions: Solutions, rows: Sequence[int]) -> list[dict[str, Any]]:
-    """The gaits of these solutions, or why one has none."""
+    """The gaits of these solutions, or the reason why one has none."""
     try:
         return [packed_gait(replay) for replay in task.replays(_at(solutions, np.asarray(rows)))]
     except EvaluationError as error:
@@ -184,7 +184,7 @@ def _rendered(
 
 
 def _size(row: int, entry: dict[str, Any]) -> int:
-    """Bytes that an entry takes in the file."""
+    """The size of an entry in the file, in bytes."""
     return len(json.dumps({str(row): entry}, separators=(",", ":")))
 
 

@@ -19,11 +19,11 @@ from moqd.runs.folder import Run
 
 HOST = "127.0.0.1"
 KEPT = 1000
-"""Gaits that are kept, so that they are simulated once."""
+"""Number of gaits that are cached, so that they are simulated only once."""
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Serves one page, and gaits of its runs."""
+    """Serves one page and the gaits of its runs."""
 
     daemon_threads = True
     request_queue_size = 512
@@ -38,7 +38,7 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """What to open in a browser of this machine."""
+        """The address to open in a browser on this machine."""
         return f"http://{HOST}:{self.server_port}/?token={self._token}"
 
     def answer(self, host: str | None, target: str) -> tuple[HTTPStatus, str, bytes]:
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as http.server has it
-        """Nothing: the terminal is for what the user did."""
+        """Logs nothing: the terminal is for the user's own commands."""
 
 
 def _refusal(status: HTTPStatus, why: str) -> tuple[HTTPStatus, str, bytes]:

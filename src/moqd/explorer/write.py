@@ -32,12 +32,12 @@ SCRIPTS = (
     "panel.js",
     "main.js",
 )
-"""Our own, in their order; all of them share one scope."""
+"""Our own scripts, in order; all of them share one scope."""
 POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; frame-src 'self'; "
     "connect-src {server}; base-uri 'none'; form-action 'none'"
 )
-"""What the browser allows the page: no script but ours and plotly.js, and no request, but where it is served."""
+"""What the browser allows the page: only our scripts and plotly.js, and no requests unless the page is served."""
 
 PLOTLY_OBJECTIVES = 3
 """Fronts in space are drawn by plotly.js; those of fewer objectives, or more, by our own scripts."""
@@ -45,9 +45,9 @@ EXPLORER = "explorer.html"
 MEGABYTE = 1_000_000
 GAITS = ("some", "all", "none")
 ROBOT = 10_000
-"""Bytes that the shapes of a robot may take."""
+"""Bytes reserved for the shapes of a robot."""
 BUDGET = 25.0
-"""Megabytes of the file, if possible."""
+"""Default size of the file in megabytes, if possible."""
 
 
 def write_explorer(
@@ -92,7 +92,7 @@ def explorer_page(
 def check_together(runs: Sequence[Run]) -> None:
     """Runs on one page must have the same objectives and features."""
     if not runs:
-        raise InputError("no run is given; give at least one.")
+        raise InputError("there is no run to show; give at least one.")
     first = runs[0].task
     for run in runs[1:]:
         task = run.task
@@ -111,19 +111,19 @@ def _place(run: Run, path: str | os.PathLike[str] | None) -> Path:
     if path is not None:
         return Path(path)
     if run.path is None:
-        raise InputError("the run is in no folder; say where to write its page.")
+        raise InputError("the run has no folder; give a path for its page.")
     return run.path / EXPLORER
 
 
 def page_text(title: str, content: Mapping[str, Any]) -> str:
-    """The file. Names cannot be more than text: the content is data, in which no tag can begin."""
+    """The file. Names stay text: the content is data, in which no tag can begin."""
     from plotly.offline import get_plotlyjs
 
     own = "\n".join(_part(name) for name in SCRIPTS)
     try:
         data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     except ValueError as error:
-        raise InputError("the run holds a number that is not finite where none can be, so it has no page.") from error
+        raise InputError("cannot write the page: the run contains a number that is not finite.") from error
     script = f'(() => {{\n"use strict";\n{own}\n}})();'
     in_space = any(len(run["objectives"]) == PLOTLY_OBJECTIVES for run in content["runs"])
     plotly = get_plotlyjs().replace("</script", "<\\/script") if in_space else ""
@@ -146,7 +146,7 @@ def page_text(title: str, content: Mapping[str, Any]) -> str:
 
 
 def _fingerprint(script: str) -> str:
-    """By which a Content-Security-Policy knows a script."""
+    """The hash by which a Content-Security-Policy recognises a script."""
     return f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 

@@ -20,13 +20,13 @@ from moqd.plots.style import CONTEXT, EMPTY, QUANTITY, feature_label
 from moqd.tasks import Task
 
 MOST_PAIRED = 4
-"""Features of which every pair is drawn; there are too many pairs of more."""
+"""Largest number of features for which every pair is drawn."""
 
 
 def archive_map_figure(
     archive: Archive, value: Float[np.ndarray, "cells"], task: Task, *, label: str = "hypervolume"
 ) -> Figure:
-    """The map as a figure of its own; with three or four features, every pair of them stands above it."""
+    """The map as its own figure; with three or four features, with every pair of them above it."""
     if task.num_features in (1, 2):
         figure = Figure(figsize=(7, 4) if task.num_features == 1 else (6.4, 5), layout="constrained")
         archive_map(figure.subplots(), archive, value, task, label=label)
@@ -45,7 +45,7 @@ def archive_map_figure(
 def archive_map(
     ax: Axes, archive: Archive, value: Float[np.ndarray, "cells"], task: Task, *, label: str = "hypervolume"
 ) -> None:
-    """Draws `value` of every occupied cell as `cells` does, with labels and, where there are colours, their scale."""
+    """Draws `value` of every occupied cell as `cells` does, with labels and, if there are colours, a colour bar."""
     drawn = cells(ax, archive, value, task)
     if task.num_features == 1:
         ax.set(xlabel=feature_label(task, task.feature_names[0], width=80), ylabel=f"{label} (grey: empty cell)")
@@ -76,7 +76,7 @@ def cells(
     the scale is `norm`, or that of the values if it is not given. In small panels lines should be fine.
     """
     if task.num_features == 0:
-        raise InputError(f"task {task.name!r} has no features, so its archive is one cell; there is no map of it.")
+        raise InputError(f"task {task.name!r} has no features, so its archive is one cell and has no map.")
     occupied = np.any(np.asarray(archive.valid), axis=1)
     lower, upper = np.asarray(archive.feature_bounds, float)
     centroid = np.asarray(archive.centroid, float)
@@ -118,7 +118,7 @@ def cell_polygons(
 
 
 def _colours(known: np.ndarray) -> dict[str, Any]:
-    """One scale of colours for all that is known."""
+    """One colour scale for all finite values."""
     return {"cmap": QUANTITY, "norm": Normalize(*(known.min(), known.max()) if known.size else (0, 1))}
 
 

@@ -34,24 +34,24 @@ from moqd.tasks import Task
 Map = tuple[Archive, Float[np.ndarray, "cells"]]
 """An archive, and the hypervolume of each of its cells."""
 LEFT, GAP, RIGHT, LINE, BELOW = 0.45, 0.1, 0.9, 0.145, 0.28
-"""In inches: left of the panels, between two, right of them for the scale of colours, a line of text, below a row."""
+"""In inches: left of the panels, between two panels, right of them for the colour bar, a line of text, below a row."""
 LEAST_WIDTH = 4.6
 
 
 class Sheet(NamedTuple):
-    """A figure on which places are in inches, from the left and from above."""
+    """A figure with positions in inches from the left and from the top."""
 
     figure: Figure
     width: float
     height: float
 
     def write(self, x: float, y: float, text: str, **style: Any) -> None:
-        """At (x, y) begins the first line; the others stand below, each as high as any other."""
+        """The first line starts at (x, y); the others follow below, with equal heights."""
         for i, line in enumerate(text.split("\n")):
             self.figure.text(x / self.width, 1 - (y + i * LINE) / self.height, line, **style)
 
     def axes(self, x: float, y: float, width: float, height: float) -> Axes:
-        """At (x, y) is their upper left corner."""
+        """With the upper left corner at (x, y)."""
         bottom = 1 - (y + height) / self.height
         return self.figure.add_axes((x / self.width, bottom, width / self.width, height / self.height))
 
@@ -90,7 +90,7 @@ def archives_figure(results: Results, algorithms: Sequence[str]) -> Figure:
 
 
 def archive_row(axes: Sequence[Axes], beside: Axes, maps: Sequence[Map | None], task: Task) -> None:
-    """Draws a map of one task into each of the axes, all on one scale; that of colours goes into `beside`."""
+    """Draws a map of one task into each of the axes, all on one scale; the colour bar goes into `beside`."""
     values = np.concatenate([np.zeros(0), *(one[1][np.any(one[0].valid, axis=1)] for one in maps if one is not None)])
     norm = Normalize(values.min(), values.max()) if values.size else Normalize(0, 1)
     for ax, one in zip(axes, maps, strict=True):
@@ -117,7 +117,7 @@ def archive_row(axes: Sequence[Axes], beside: Axes, maps: Sequence[Map | None], 
 
 
 def _same_frame(ax: Axes, task: Task, highest: float, *, numbered: bool) -> None:
-    """The panels of a task with one or two features have the same axes, the first of them with numbers."""
+    """The panels of a task with one or two features have the same axes; only the first has numbers."""
     if task.num_features not in (1, 2):
         return
     ax.set_xlim(*task.feature_bounds[0])
@@ -128,7 +128,7 @@ def _same_frame(ax: Axes, task: Task, highest: float, *, numbered: bool) -> None
 
 
 def _map(runs: Sequence[Result]) -> Map | None:
-    """Of the representative run, if there are any."""
+    """The map of the representative run, if there is a run."""
     if not runs:
         return None
     run = representative(runs)
@@ -140,7 +140,7 @@ def _num_lines(text: str) -> int:
 
 
 def _caption(task: Task) -> str:
-    """What is seen in the row of a task."""
+    """What the row of a task shows."""
     names, units = list(task.feature_names), {task.units.get(name) for name in task.feature_names}
     unit = next(iter(units)) if len(units) == 1 else None
     if unit is None:

@@ -14,7 +14,7 @@ from moqd.tasks import Task
 
 
 def fronts_figure(archive: Archive, task: Task) -> Figure:
-    """The fronts as a figure of their own."""
+    """The fronts as their own figure."""
     width, height = {1: (7, 4), 2: (7, 5), 3: (7, 6)}.get(task.num_objectives, (width_of(task.num_objectives), 4.5))
     figure = Figure(figsize=(width, height), layout="constrained")
     fronts(figure.add_subplot(projection=projection(task)), archive, task)
@@ -68,7 +68,7 @@ def _plane(ax: Axes, cells: list[np.ndarray], best: np.ndarray, task: Task) -> N
 
 
 def _space(ax: Any, everything: np.ndarray, best: np.ndarray, task: Task) -> None:
-    """Lines down to the floor say where a point of the global front stands."""
+    """Lines down to the floor show where the points of the global front are."""
     ax.computed_zorder = False  # the global front is in front, wherever it is in depth
     ax.scatter(*everything.T, s=7, color=CONTEXT, alpha=0.5, linewidths=0, label="front of a cell", rasterized=True)
     floor, ceiling = ax.get_zlim()

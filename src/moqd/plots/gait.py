@@ -18,15 +18,15 @@ VIDEOS = (".mp4", ".gif")
 FRAME_RATE = 20
 SKY, GROUND, LINES, BODY = "#f7f8fa", "#e4e7eb", "#c3c9d1", "#3b6ea5"
 AZIMUTH, ELEVATION = np.radians(-60), np.radians(22)
-"""From where a robot is seen that does not move in a plane."""
+"""The viewpoint for a robot that does not move in a plane."""
 HALF = 1.6
-"""Metres to either side of the robot that are seen, at least."""
+"""Minimum distance in metres that is visible on either side of the robot."""
 
 
 def write_video(
     replay: Replay, path: Path, title: str, tick: Callable[[], None] = lambda: None, *, seconds: float | None = None
 ) -> None:
-    """Writes a gait as .gif or .mp4 (which needs the program ffmpeg); `tick` is called after each picture."""
+    """Writes a gait as .gif or .mp4 (which needs the program ffmpeg); `tick` is called after each frame."""
     writer = video_writer(path)
     figure = Figure(figsize=(6.4, 4), dpi=100)
     figure.patch.set_facecolor(SKY)
@@ -41,7 +41,7 @@ def write_video(
 
 
 def frames_shown(replay: Replay, seconds: float | None = None) -> list[int]:
-    """Those nearest to a steady rate of pictures."""
+    """The frames nearest to a constant frame rate."""
     end = replay.time[-1] if seconds is None else min(seconds, float(replay.time[-1]))
     times = np.arange(0, end + 1e-9, 1 / FRAME_RATE)
     return [int(frame) for frame in np.abs(replay.time[None, :] - times[:, None]).argmin(axis=1)]
@@ -49,7 +49,7 @@ def frames_shown(replay: Replay, seconds: float | None = None) -> list[int]:
 
 def video_writer(path: Path) -> AbstractMovieWriter:
     if path.suffix not in VIDEOS:
-        raise InputError(f"the video is to be written to {str(path)!r}; give a name that ends in .mp4 or .gif.")
+        raise InputError(f"cannot write a video to {str(path)!r}: give a name that ends in .mp4 or .gif.")
     if path.suffix == ".gif":
         return PillowWriter(fps=FRAME_RATE)
     if shutil.which("ffmpeg") is None:
@@ -58,7 +58,7 @@ def video_writer(path: Path) -> AbstractMovieWriter:
 
 
 def draw_pose(ax: Axes, replay: Replay, frame: int) -> None:
-    """The robot on the ground, seen from the side if it moves in a plane, and else from above it."""
+    """The robot on the ground, seen from the side if it moves in a plane, otherwise from above."""
     ax.clear()
     ax.set_axis_off()
     planar = is_planar(replay)
@@ -73,12 +73,12 @@ def draw_pose(ax: Axes, replay: Replay, frame: int) -> None:
 
 
 def is_planar(replay: Replay) -> bool:
-    """Whether it moves in the plane y = 0."""
+    """Whether the robot moves in the plane y = 0."""
     return bool(np.ptp(replay.position[:, :, 1]) < 1e-3)
 
 
 def shape_ends(replay: Replay, frame: int) -> tuple[Float[np.ndarray, "shapes 3"], Float[np.ndarray, "shapes 3"]]:
-    """Where the axes of all shapes begin and end."""
+    """Where the axes of all shapes start and end."""
     position, rotation = replay.position[frame][replay.shape_body], replay.rotation[frame][replay.shape_body]
     return position + _rotated(rotation, replay.shape_start), position + _rotated(rotation, replay.shape_end)
 
@@ -90,7 +90,7 @@ def _rotated(quaternion: Float[np.ndarray, "n 4"], vector: Float[np.ndarray, "n 
 
 
 def _seen(point: Float[np.ndarray, "n 3"], root: Float[np.ndarray, "3"], planar: bool) -> Float[np.ndarray, "n 3"]:
-    """To the right, up, and towards the viewer, from the robot on; in a plane, up is from the ground."""
+    """Coordinates to the right, up and towards the viewer, relative to the robot; in a plane, up is from the ground."""
     if planar:
         return np.stack([point[:, 0] - root[0], point[:, 2], -point[:, 1]], axis=1)
     x, y, z = (point - root * [1, 1, 0]).T

@@ -28,16 +28,16 @@ from moqd.study.summaries import Results
 from moqd.tasks import Task
 
 Fronts = Mapping[str, Float[np.ndarray, "_ objectives"]]
-"""By algorithm; maximised."""
+"""The front of each algorithm; maximised."""
 PAIRS = 3
-"""Of three objectives: as many panels side by side."""
+"""The pairs of three objectives: one panel each, side by side."""
 ACROSS = 4
 HEIGHT = 2.3
 
 
 @rc_context(SMALL)
 def global_fronts_figure(results: Results, algorithms: Sequence[str]) -> Figure:
-    """A panel for each task; with three objectives one for every two of them, with more one as wide as these."""
+    """A panel for each task; with three objectives one for every pair, with more one wide panel."""
     tasks, styles = tasks_in_order(results.study), algorithm_styles(results.study)
     narrow = [task for task in tasks if results.tasks[task].num_objectives < 3]
     wide = [task for task in tasks if task not in narrow]

@@ -1,4 +1,4 @@
-"""One picture of a run: the map of its archive beside its fronts."""
+"""One picture of a run: the map of its archive next to its fronts."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def save_overview(run: Run, path: Path) -> None:
 
 
 def overview_figure(run: Run, value: Float[np.ndarray, "cells"]) -> Figure:
-    """The map of `value`, the hypervolume of every cell, beside the fronts; without features only these."""
+    """The map of `value`, the hypervolume of every cell, next to the fronts; without features only the fronts."""
     mapped = run.task.num_features > 0
     widths = [width_of(run.task.num_features)] * mapped + [width_of(run.task.num_objectives)]
     figure = Figure(figsize=(sum(widths) + 0.5, 5), layout="constrained")

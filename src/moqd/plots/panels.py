@@ -20,10 +20,10 @@ SMALL: dict[Any, float] = {
     "axes.labelpad": 3,
     "legend.fontsize": 8,
 }
-"""Sizes of the text, for `matplotlib.rc_context`; those of ticks, which are made late, are set by `small_panel`."""
+"""Text sizes for `matplotlib.rc_context`; `small_panel` sets those of ticks, which matplotlib creates late."""
 TICK_SIZE = 7
 CHARACTER = 0.062
-"""Inches that a character of size 8 takes on average."""
+"""Average width of a character of size 8, in inches."""
 NO_RESULT = "no finished run"
 
 
@@ -62,7 +62,7 @@ def shared_legend(figure: Figure, handles: Mapping[str, Artist]) -> None:
 
 
 def small_panel(ax: Axes) -> None:
-    """Few and short numbers, a light grid, and a frame that is open to the right and above."""
+    """Few and short numbers, a light grid, and a frame that is open on the right and at the top."""
     ax.tick_params(labelsize=TICK_SIZE, length=2.5, pad=2)
     for axis, most in ((ax.xaxis, 4), (ax.yaxis, 5)):
         axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
@@ -73,7 +73,7 @@ def small_panel(ax: Axes) -> None:
 
 
 def nothing_in(ax: Axes, text: str) -> None:
-    """A panel that says why there is nothing in it, without numbers at its axes, which would mean nothing."""
+    """A panel that says why it is empty, without numbers on its axes."""
     note(ax, text)
     ax.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
     ax.grid(visible=False)
@@ -81,17 +81,17 @@ def nothing_in(ax: Axes, text: str) -> None:
 
 
 def panel_width(num_columns: int, *, least: float, most: float = 4.0, page: float = 10.0) -> float:
-    """In inches: the columns share a page, unless they are so few or so many that they would be too wide or narrow."""
+    """In inches: the columns share the width of a page, within limits."""
     return min(most, max(least, page / num_columns))
 
 
 def wrapped(text: str, inches: float) -> str:
-    """The text in lines that are no longer than that."""
+    """The text in lines of at most that width."""
     return plain(textwrap.fill(text, max(6, int(inches / CHARACTER))))
 
 
 def short_number(value: float, _: float | None = None) -> str:
-    """For an axis, as whose formatter it can be set: 0.25, 12, 1.5k, 3M, 2e-5."""
+    """A short number, also as the formatter of an axis: 0.25, 12, 1.5k, 3M, 2e-5."""
     size = abs(value)
     if 1e3 <= size < 1e12:
         return EngFormatter(sep="")(value)

@@ -1,4 +1,4 @@
-"""Parallel axes: a line for every row of a table, over upright axes of its columns."""
+"""Parallel axes: a line for every row of a table, across a vertical axis for each column."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 LABEL_WIDTH = 18
-"""Characters of a line of a column's label."""
+"""Characters per line in the label of a column."""
 
 
 def parallel_axes(
@@ -39,18 +39,18 @@ def label_columns(
     labels: Sequence[str],
     fontsize: float = 8,
 ) -> None:
-    """Writes under every column what it is, and from where to where it goes."""
+    """Writes the name and range of every column below it."""
     texts = [f"{label}\n{_ends(float(a), float(b))}" for label, a, b in zip(labels, low, high, strict=True)]
     ax.set_xticks(np.arange(len(texts)), texts, fontsize=fontsize)
 
 
 def width_of(num_columns: int) -> float:
-    """Inches in which the labels of so many columns have room."""
+    """The width in inches that the labels of so many columns need."""
     return max(5.5, 1.35 * num_columns)
 
 
 def _ends(low: float, high: float) -> str:
-    """In as many digits as it takes to tell them apart; what is nothing beside their distance is 0."""
+    """With as many digits as it takes to tell them apart; a value that is negligible beside the other is 0."""
     if not high > low:
         return f"{low:.6g} to {high:.6g}"
     place = _place(high - low)
@@ -59,5 +59,5 @@ def _ends(low: float, high: float) -> str:
 
 
 def _place(value: float) -> int:
-    """Of its first digit."""
+    """The decimal place of its first digit."""
     return math.floor(math.log10(value))

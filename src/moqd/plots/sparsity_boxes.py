@@ -18,15 +18,15 @@ from moqd.study.summaries import Results
 ROWS = ("moqd_sparsity_score", "moqd_sparsity_occupied", "global_sparsity")
 HEIGHT = 1.5
 FEW = 5
-"""Boxes that a panel has room for at least, so that those of few algorithms are not wide."""
+"""Minimum number of boxes that a panel has room for, so that few boxes are not too wide."""
 POINTS: dict[str, Any] = {"markersize": 2.4, "markeredgecolor": "black", "markeredgewidth": 0.4}
 WIDE_RANGE = 40
-"""If the largest value is so many times the least, only a logarithmic axis shows both."""
+"""The ratio of largest to smallest value from which on the axis is logarithmic."""
 
 
 @rc_context(SMALL)
 def sparsity_boxes_figure(results: Results, algorithms: Sequence[str]) -> Figure:
-    """A row for each metric, a column for each task; less is better in all of them."""
+    """A row for each metric, a column for each task; lower is better in all of them."""
     styles, finals = algorithm_styles(results.study), final_metrics(results)
     handles = {label: Patch(**styles[label].of_area) for label in algorithms}
     labels = [wrapped(METRICS[metric].label, HEIGHT) + "\n(less is better)" for metric in ROWS]
@@ -68,7 +68,7 @@ def boxes(ax: Axes, values: Mapping[str, Float[np.ndarray, "seeds"]], styles: Ma
 
 
 def _box(ax: Axes, place: int, sample: Float[np.ndarray, "seeds"], style: AlgorithmStyle) -> None:
-    """The points have the colour too, which a flat box would not show."""
+    """The points are coloured too, because a flat box would not show its colour."""
     edge = style.of_area["edgecolor"]
     drawn = ax.boxplot(
         sample,

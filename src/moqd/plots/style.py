@@ -37,23 +37,23 @@ class AlgorithmStyle(NamedTuple):
     line: str
     marker: str
     stands_out: bool
-    """It is the one that the others are compared with."""
+    """Whether it is the one that the others are compared with."""
 
     @property
     def of_line(self) -> dict[str, Any]:
-        """For `plot`; what stands out is thick and on top."""
+        """For `plot`; the reference is thick and on top."""
         width, order = (1.9, 4) if self.stands_out else (1.1, 3)
         return {"color": self.colour, "linestyle": self.line, "linewidth": width, "zorder": order}
 
     @property
     def of_marker(self) -> dict[str, Any]:
-        """For `plot`; markers are hollow where the line is broken."""
+        """For `plot`; markers are hollow if the line is broken."""
         face = self.colour if self.line == "-" else "white"
         return {"marker": self.marker, "markerfacecolor": face, "markeredgecolor": self.colour, "markeredgewidth": 0.7}
 
     @property
     def of_area(self) -> dict[str, Any]:
-        """For bars and boxes; the hatch is another for every kind of line."""
+        """For bars and boxes, with a different hatch for every kind of line."""
         edge = "white" if self.colour == BLACK else "black"
         return {"facecolor": self.colour, "edgecolor": edge, "linewidth": 0.6, "hatch": HATCHES[self.line]}
 
@@ -78,7 +78,7 @@ def display_name(label: str) -> str:
 
 
 def task_title(name: str) -> str:
-    """The task as the paper calls it; the name itself if it is not of the paper."""
+    """The paper's name of the task, or the name itself if the paper does not have it."""
     return TASK_TITLES.get(name, name)
 
 
@@ -98,17 +98,17 @@ def feature_label(task: Task, name: str, *, width: int = 34) -> str:
 
 
 def plain(text: str) -> str:
-    """The text for a figure, where a dollar would start a formula."""
+    """The text escaped for a figure, where a dollar sign would start a formula."""
     return text.replace("$", r"\$")
 
 
 def note(ax: Axes, text: str) -> None:
-    """Says in the middle of an axes why there is nothing in it."""
+    """Writes in the middle of an axes why it is empty."""
     ax.annotate(text, (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color="dimgrey")
 
 
 def _label(task: Task, name: str, hint: str, width: int) -> str:
-    """In lines that fit; where one is not enough, the unit starts another."""
+    """In lines that fit; if one is not enough, the unit starts a new one."""
     unit = task.label(name).removeprefix(name).strip()
     whole = f"{name}{hint} {unit}".strip()
     lines = [whole] if len(whole) <= width else [*textwrap.wrap(name + hint, width), *textwrap.wrap(unit, width)]

@@ -21,11 +21,11 @@ PARTS = {
 
 
 GROUP = 0.95
-"""Inches that the bars of a task have at least."""
+"""Minimum width of the bars of a task, in inches."""
 
 
 class Seconds(NamedTuple):
-    """Of one part of an iteration."""
+    """Seconds of one part of an iteration."""
 
     median: float
     lower: float
@@ -62,7 +62,7 @@ def bars(
     algorithms: Sequence[str],
     styles: Mapping[str, AlgorithmStyle],
 ) -> None:
-    """Draws the medians as bars and the quartiles as whiskers, by task and algorithm; what was not timed is a gap."""
+    """Draws medians as bars and quartiles as whiskers, by task and algorithm, with a gap where nothing was timed."""
     small_panel(ax)
     if not timed:
         nothing_in(ax, "no algorithm that learns was timed")

@@ -13,9 +13,9 @@ class Span(NamedTuple):
 
     text: str
     style: str = ""
-    """strong, code, quiet (beside something more important), win or loss."""
+    """strong, code, quiet (next to something more important), win or loss."""
     address: str = ""
-    """Where it leads to, if anywhere."""
+    """The target of the link, if it is one."""
 
 
 Piece = str | Span
@@ -29,7 +29,7 @@ def spans(text: Text) -> Iterator[Span]:
 
 
 def words(text: Text) -> str:
-    """The text without its looks."""
+    """The text without its formatting."""
     return "".join(span.text for span in spans(text))
 
 
@@ -58,7 +58,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Notice:
-    """What the reader must not miss."""
+    """Something that the reader must not miss."""
 
     text: Text
     kind: str = "note"
@@ -74,7 +74,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table; one with a caption has a number."""
+    """A table; it is numbered if it has a caption."""
 
     head: tuple[Text, ...]
     rows: tuple[tuple[Text, ...], ...]
@@ -85,12 +85,12 @@ class Grid:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, which is in the folder `figures` as PNG and PDF."""
+    """A figure, stored in the folder `figures` as PNG and PDF."""
 
     name: str
     caption: str
     svg: bytes = field(default=b"", repr=False)
-    """For the page, which has its figures within."""
+    """For the HTML page, which embeds its figures."""
 
     def path(self, suffix: str) -> str:
         return f"figures/{self.name}.{suffix}"
@@ -100,7 +100,7 @@ Block = Heading | Paragraph | Notice | Items | Grid | Picture
 
 
 def numbered(blocks: Iterable[Block]) -> Iterator[tuple[Block, str]]:
-    """Every block with what it is called: "Table 2", "Figure 1" or nothing."""
+    """Every block with its name: "Table 2", "Figure 1" or nothing."""
     num_tables = num_figures = 0
     for block in blocks:
         name = ""

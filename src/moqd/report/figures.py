@@ -1,4 +1,4 @@
-"""Figures as files. None holds a date, so that the same numbers give the same bytes."""
+"""Figures as files. They contain no date, so that the same numbers give the same bytes."""
 
 import io
 from pathlib import Path
@@ -10,7 +10,7 @@ from moqd.io.files import write_file
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """As PNG and PDF. It is laid out once, for all files that it is written to."""
+    """Writes a figure as PNG and PDF. It is laid out only once for both."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     write_file(folder / f"{name}.png", lambda beside: figure.savefig(beside, format="png", dpi=150))
@@ -21,7 +21,7 @@ def save(figure: Figure, folder: Path, name: str) -> None:
 
 
 def svg(figure: Figure) -> bytes:
-    """For a page; letters are drawn, so that no font is needed."""
+    """A figure as SVG for a page; letters are drawn as shapes, so that no font is needed."""
     file = io.BytesIO()
     # Without a salt of one's own, the names within would be random.
     with rc_context({"svg.hashsalt": "moqd", "svg.fonttype": "path"}):

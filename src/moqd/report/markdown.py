@@ -1,4 +1,4 @@
-"""A report as Markdown, as GitHub shows it."""
+"""A report as Markdown, in GitHub's dialect."""
 
 import re
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Picture, Span, Text, numbered, spans
 
 MARKS = re.compile(r"([\\|<>*`\[\]$~&#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//))")
-"""What Markdown, or GitHub's kind of it, would take for more than text."""
+"""Characters that Markdown, or GitHub's dialect of it, would interpret."""
 
 LIST = re.compile(r"^(\d*)([-+=.)])")
-"""What would make a list or a heading of a line that begins with it."""
+"""What would turn a line into a list or a heading if the line began with it."""
 
 
 def markdown(blocks: Sequence[Block]) -> str:
@@ -17,7 +17,7 @@ def markdown(blocks: Sequence[Block]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that stays text, in one line."""
+    """The text, escaped and on one line."""
     return MARKS.sub(r"\\\1", " ".join(text.split()))
 
 
@@ -46,7 +46,7 @@ def _table(grid: Grid) -> str:
 
 
 def _line(text: Text) -> str:
-    """A text that begins a line."""
+    """A text at the beginning of a line."""
     return LIST.sub(r"\1\\\2", _text(text))
 
 
@@ -72,7 +72,7 @@ def _span(span: Span, in_table: bool) -> str:
 
 
 def _code(text: str, in_table: bool) -> str:
-    """Within more backticks than the text has in a row; a table's bars are escaped even in code."""
+    """In more backticks than the text has in a row; in a table, bars are escaped even in code."""
     fence = "`" * (1 + max((len(row) for row in re.findall("`+", text)), default=0))
     shown = text.replace("\n", " ")
     shown = shown.replace("|", r"\|") if in_table else shown

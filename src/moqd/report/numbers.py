@@ -1,29 +1,29 @@
-"""Numbers as people read them: short, and alike where they stand in one column. The CSV files have them in full."""
+"""Numbers for people: short, and formatted alike within a column. The CSV files have them in full."""
 
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 NOTHING = "\N{EN DASH}"
-"""Where there is no number."""
+"""Shown in place of a missing number."""
 MINUS = "\N{MINUS SIGN}"
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Scale(NamedTuple):
-    """How all numbers of a column are shown: in units of ten to the exponent, with as many decimals each."""
+    """How all numbers of a column are shown: in units of ten to the exponent, with the same number of decimals."""
 
     exponent: int
     decimals: int
 
     @property
     def unit(self) -> str:
-        """For the head of the column."""
+        """The unit, for the head of the column."""
         power = str(self.exponent).translate(SUPERSCRIPT)
         return f"\N{MULTIPLICATION SIGN}10{power}" if self.exponent else ""
 
     def show(self, value: float) -> str:
-        """The number; one that is tiny beside the others has more decimals, so that it is not 0."""
+        """The number; one that is tiny compared with the others gets more decimals, so that it is not shown as 0."""
         if not math.isfinite(value):
             return NOTHING if math.isnan(value) else number(value)
         scaled = value / 10.0**self.exponent
@@ -42,17 +42,17 @@ def scale_of(values: Iterable[float]) -> Scale:
 
 
 def number(value: float) -> str:
-    """On its own, with six digits."""
+    """A number on its own, with six digits."""
     return f"{value:.6g}" if math.isfinite(value) else "none"
 
 
 def count(value: float) -> str:
-    """A whole number, such as of evaluations."""
+    """An integer, such as a number of evaluations."""
     return f"{value:,.0f}" if math.isfinite(value) else NOTHING
 
 
 def probability(p: float) -> str:
-    """Of a test; three digits, so that 0.0496 is not taken for 0.05."""
+    """A p value, with three digits, so that 0.0496 is not taken for 0.05."""
     if math.isnan(p):
         return NOTHING
     return "< 0.001" if p < 0.001 else f"{p:.3g}"

@@ -21,7 +21,7 @@ from moqd.report.document import (
 )
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""What the browser allows the page: to show itself."""
+"""What the browser allows the page: only to show itself."""
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c1e21; --quiet: #5f6670; --rule: #d9dce1; --link: #0b57a4;
   --tint: #f5f6f8; --win: #00694f; --loss: #a8430b; --warn: #b45f06; }
@@ -119,7 +119,7 @@ def _plain(text: str) -> str:
 
 
 def _anchors(blocks: Sequence[Block]) -> dict[int, str]:
-    """What each heading is reached by, by its identity; no two are the same."""
+    """The anchor of each heading, by its identity; all are different."""
     anchors: dict[int, str] = {}
     for block in blocks:
         if isinstance(block, Heading):

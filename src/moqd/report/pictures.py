@@ -17,15 +17,15 @@ from moqd.report.figures import save, svg
 from moqd.study.summaries import Results
 
 TITLES = {"baselines": "Baselines", "ablations": "Ablations", "pga": "Size of the archive of PGA-ME"}
-"""Of the groups that have one."""
+"""The titles of the groups that have one."""
 
 
 class Kind(NamedTuple):
-    """A figure that every group has."""
+    """A figure that is drawn for every group."""
 
     draw: Callable[[Results, Sequence[str]], Figure]
     caption: str
-    """With {those} for the algorithms, and {seeds} for how many there are."""
+    """With {those} for the algorithms and {seeds} for the number of seeds."""
 
 
 KINDS = {
@@ -53,7 +53,7 @@ KINDS = {
 
 
 def draw_groups(results: Results, folder: Path) -> Iterator[Block]:
-    """All figures, by groups of algorithms."""
+    """All figures, by group of algorithms."""
     for group, algorithms in results.study.groups.items():
         if not any(result.algorithm in algorithms for result in results.results):
             continue
@@ -66,7 +66,7 @@ def draw_groups(results: Results, folder: Path) -> Iterator[Block]:
 
 
 def draw_wall_clock(results: Results, folder: Path) -> Iterator[Block]:
-    """The parts that learning takes, where they were timed."""
+    """The time of the parts that learn, if they were timed."""
     learning = {of for (_, of), timing in results.timings.items() if "training" in timing["seconds"]}
     algorithms = [label for label in results.study.algorithms if label in learning]
     if algorithms:

@@ -1,4 +1,4 @@
-"""The report of one run: report.md, to be read by people, and the figures that it shows."""
+"""The report of one run: report.md and its figures."""
 
 import json
 import os
@@ -44,17 +44,17 @@ MEANINGS = {
 
 
 def write_report(run: Run, folder: Path | None = None, say: Callable[[str], None] = lambda text: None) -> Path:
-    """Writes report.md and its figures (PNG and PDF) into the folder, or that of the run, and says where it is.
+    """Writes report.md and its figures (PNG and PDF) into the folder, by default that of the run, and returns its path.
 
-    `say` is told what takes its time.
+    `say` is called with what is being done.
     """
     if run.path is None:
-        raise InputError("the run has no folder to read from; give it one with moqd.run(..., out=folder).")
+        raise InputError("the run has no folder; give it one with moqd.run(..., out=folder).")
     folder = run.path if folder is None else users_folder(folder)
     number = int(np.sum(np.asarray(run.archive.valid)))
     again = read_reevaluation(run)
     if run.task.is_uncertain and number and again is None:
-        say(f"evaluating {number:,} solutions anew")
+        say(f"re-evaluating {number:,} solutions")
         again = reevaluate(run if os.access(run.path, os.W_OK) else replace(run, path=None))
     say("drawing the report")
     figures = _figures(run)
@@ -65,7 +65,7 @@ def write_report(run: Run, folder: Path | None = None, say: Callable[[str], None
 
 
 def _figures(run: Run) -> dict[str, Figure]:
-    """By name, in the order of the report; without features there is no map."""
+    """The figures by name, in the order of the report; without features there is no map."""
     volume = cell_hypervolumes(run.archive, run.reference_point)
     figures = {"overview": overview_figure(run, volume), "learning_curves": learning_curves_figure(run.metrics)}
     if run.task.num_features:
@@ -120,7 +120,7 @@ def _summary(run: Run) -> Iterable[Block]:
 
 
 def _ends(run: Run) -> Iterable[Block]:
-    """For each objective the solution of the global front that is best in it."""
+    """For each objective, the best solution of the global front."""
     yield Heading(2, "Ends of the global front")
     task, valid = run.task, np.asarray(run.archive.valid)
     if not valid.any():
@@ -139,17 +139,17 @@ def _ends(run: Run) -> Iterable[Block]:
 
 
 def _survival(again: Reevaluation) -> Iterable[Block]:
-    """How much of the archive was luck."""
+    """How much of the score survives re-evaluation."""
     yield Heading(2, "Re-evaluation")
     over = "once" if again.resamples == 1 else f"over {again.resamples} evaluations"
     scored = again.before["moqd_score"] != 0
     left = f"{again.survival:.1%} of the moqd_score survives" if scored else "there was no moqd_score to survive"
     yield Paragraph(
-        f"Every solution was evaluated anew ({over}) and added to an empty archive: {left}. {again.moved:.1%} of the "
-        f"solutions are in another cell then, and {again.failed} failed."
+        f"Every solution was evaluated again ({over}) and added to an empty archive: {left}. {again.moved:.1%} of the "
+        f"solutions moved to another cell, and {again.failed} failed."
     )
     rows = [(code(name), number(again.before[name]), number(again.after[name])) for name in again.before]
-    yield Grid(("metric", "archive as found", "evaluated anew"), tuple(rows), right=(1, 2))
+    yield Grid(("metric", "archive as found", "re-evaluated"), tuple(rows), right=(1, 2))
 
 
 def _settings(config: RunConfig) -> Iterable[Block]:
@@ -177,7 +177,7 @@ def _how_to_go_on(run: Run) -> Iterable[Block]:
     if not _needed(run) or run.config.task.is_of_a_file:
         again = (AGAIN or ["--task FILE.py:NAME"]) if _needed(run) else []
         export = " ".join(["moqd export", shlex.quote(str(run.path)), "--csv", *again])
-        yield Paragraph(("To have the archive as a table: ", code(export)))
+        yield Paragraph(("To export the archive as a table: ", code(export)))
 
 
 def _resume(run: Run) -> str:

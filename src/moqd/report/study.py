@@ -68,16 +68,16 @@ CONTENTS = {
     "parameters": "numbers of parameters",
     "unfinished": "runs that are not finished",
 }
-"""Of the CSV files, by the names of their tables."""
+"""The contents of the CSV files, by the names of their tables."""
 UNFINISHED = "Runs that are not finished"
 MOST_AT_ONCE = 40
-"""Of the unfinished runs; more of them come last, so that results need not be looked for."""
+"""Up to this many unfinished runs are listed at the top; more of them come last."""
 VERSION = "version of "
 MACHINE = ("processor", "cores", "devices")
 
 
 def write_study_report(results: Results, folder: Path) -> Path:
-    """Writes the report, its tables and its figures into the folder, and says where the page is."""
+    """Writes the report, its tables and its figures into the folder, and returns the path of the page."""
     tables = {table.name: table for table in _tables(results)}
     for name, table in tables.items():
         write_text(own_folder(users_folder(folder) / "tables") / f"{name}.csv", csv_text(table))
@@ -88,7 +88,7 @@ def write_study_report(results: Results, folder: Path) -> Path:
 
 
 def csv_text(table: Table) -> str:
-    """The table as RFC 4180 has it: numbers in full, nothing where there is none."""
+    """The table as CSV (RFC 4180): numbers in full, empty where there is none."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(table.columns)
@@ -169,7 +169,7 @@ def _unfinished(unfinished: Table, done: int) -> Iterator[Block]:
         (
             strong(f"{number:,} of {_counted(number + done, 'run')} are not finished"),
             f" ({', '.join(f'{times:,} {state}' for state, times in states.most_common())}), listed {where}. ",
-            "No number or figure of this report has them, and it may change once they are."
+            "They are not part of any number or figure of this report, which may change once they are finished."
             if done
             else "There is nothing to report yet.",
         ),
@@ -189,7 +189,7 @@ def _listed(seeds: Sequence[int]) -> str:
 
 
 def _surroundings(results: Sequence[Result]) -> dict[str, Counter[str]]:
-    """What the runs were made with, and how many with each."""
+    """The software and machines that the runs were made with, and how many runs with each."""
     found: dict[str, Counter[str]] = {}
     for result in results:
         made = result.config.surroundings
@@ -208,9 +208,9 @@ def _differences(surroundings: Mapping[str, Counter[str]]) -> Iterator[Block]:
     if different:
         yield Notice(
             (
-                strong("Not all runs were made in the same surroundings"),
-                f" ({', '.join(different)}), as the table below says. ",
-                "That can change results slightly, and wall times much.",
+                strong("Not all runs were made in the same environment"),
+                f" ({', '.join(different)}): see the table below. ",
+                "This can change results slightly, and wall times a lot.",
             )
         )
         rows = [
@@ -234,7 +234,7 @@ def _reference_points(results: Results) -> Iterator[Block]:
 
 
 def _reference_point(results: Results, task: str) -> np.ndarray | None:
-    """The one of all runs on a task, in the user's units; None if there is not one."""
+    """The reference point of all runs on a task, in the user's units; None if they differ."""
     points = [np.asarray(result.reference_point, float) for result in results.results if result.task == task]
     if not points or any(not np.array_equal(point, points[0]) for point in points):
         return None
@@ -265,7 +265,7 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
 
 
 def _budgets(study: Study) -> Iterator[Block]:
-    """Algorithms that did not have as many evaluations as the reference are not compared fairly."""
+    """A warning if algorithms did not have the same number of evaluations as the reference."""
     most: dict[tuple[str, str], int] = {}
     for run in study.runs:
         most[run.task, run.algorithm] = run.config.iterations * _batch(run.config)
@@ -279,7 +279,7 @@ def _budgets(study: Study) -> Iterator[Block]:
             (
                 strong("Not all algorithms have the same budget:"),
                 f" {', '.join(map(display_name, other))} made more or fewer evaluations than "
-                f"{display_name(study.reference)}, as the settings say; give evaluations instead of iterations to "
+                f"{display_name(study.reference)} (see the settings); set evaluations instead of iterations to "
                 "compare them fairly.",
             ),
             "warning",
@@ -287,12 +287,12 @@ def _budgets(study: Study) -> Iterator[Block]:
 
 
 def _differ(one: int, other: int) -> bool:
-    """By more than rounding up to whole iterations."""
+    """Whether they differ by more than rounding to whole iterations explains."""
     return abs(one - other) > 0.05 * max(one, other)
 
 
 def _variants(study: Study) -> Iterator[Block]:
-    """Algorithms that are not as moqd has them by their name."""
+    """The algorithms whose options differ from those of their name in moqd."""
     rows = []
     for label in study.algorithms:
         configs = [run.config.algorithm for run in study.runs if run.algorithm == label]
@@ -301,12 +301,12 @@ def _variants(study: Study) -> Iterator[Block]:
         if changed or label != base:
             rows.append((display_name(label), display_name(base), ", ".join(changed) or "none"))
     if rows:
-        caption = "Algorithms with other options than those of their preset."
+        caption = "Algorithms whose options differ from their preset."
         yield Grid(("algorithm", "is", "with"), tuple(rows), caption)
 
 
 def _gradient_offspring(results: Results) -> str:
-    """How many there are of each algorithm that was timed; times are to be read beside it."""
+    """The number of gradient offspring of each timed algorithm, which puts the times into context."""
     batches: dict[str, set[int]] = {}
     for run in results.study.runs:
         if (run.task, run.algorithm) in results.timings:
@@ -373,7 +373,7 @@ def _comparisons(results: Results, tables: Mapping[str, Table]) -> Iterator[Bloc
     if len(study.algorithms) == 1:
         yield Paragraph("The study has one algorithm, so there is nothing to compare.")
     elif not any(result.algorithm == study.reference for result in results.results):
-        yield Paragraph(f"No run of {reference} is finished, so the others are compared with nothing yet.")
+        yield Paragraph(f"No run of {reference} is finished, so there is nothing to compare the others with yet.")
     else:
         fewer = " (fewer where an algorithm has no finished run)" if results.unfinished else ""
         yield Paragraph(
@@ -389,7 +389,7 @@ def _comparisons(results: Results, tables: Mapping[str, Table]) -> Iterator[Bloc
         yield Heading(3, "One-Hot against MOME-PGX")
         yield Paragraph(
             "Both improve solutions for one objective at a time: One-Hot with networks that are conditioned on the "
-            "objective, MOME-PGX with separate networks for each objective. This is a comparison of its own, so its p "
+            "objective, MOME-PGX with separate networks for each objective. This is a separate comparison, so its p "
             "values are not adjusted."
         )
         yield from too_few_seeds(tables["one_hot"])
@@ -425,9 +425,7 @@ def _notes(results: Results, tables: Mapping[str, Table]) -> Iterator[Block]:
         yield Items(tuple(_explanations(results, tables)))
         yield _ranges(results)
         yield _representatives(results)
-    yield Paragraph(
-        "All numbers are in these files in full; algorithms and tasks stand there by the names that moqd has."
-    )
+    yield Paragraph("These files have all numbers in full, with algorithms and tasks by their names in moqd.")
     files = [
         (link(f"{name}.csv", f"tables/{name}.csv"), f": {CONTENTS[name]} ({_counted(len(table.rows), 'row')})")
         for name, table in tables.items()
@@ -438,19 +436,19 @@ def _notes(results: Results, tables: Mapping[str, Table]) -> Iterator[Block]:
 def _explanations(results: Results, tables: Mapping[str, Table]) -> Iterator[Text]:
     yield (
         strong("Medians and quartiles"),
-        " are over the seeds of an algorithm on a task, by linear interpolation, of what each run came to in the end. "
+        " are over the seeds of an algorithm on a task, of the final values of the runs, by linear interpolation. "
         "Over time, they are taken where all of these runs were measured.",
     )
     yield (
         strong("Interquartile means"),
-        " leave out a quarter of the seeds, rounded down, at either end; of fewer than four seeds they are the mean. "
-        f"Their intervals are of {CONFIDENCE:.0%} confidence, from a percentile bootstrap of {RESAMPLES:,} resamples.",
+        " leave out a quarter of the seeds, rounded down, at either end; for fewer than four seeds they are the mean. "
+        f"Their {CONFIDENCE:.0%} confidence intervals are from a percentile bootstrap with {RESAMPLES:,} resamples.",
     )
     yield (
         strong("Sparsity"),
-        " is of objectives that are scaled by their smallest and largest value in all final archives of the study on a "
-        "task, given in the table below. The MOQD sparsity score is a mean over all cells, of which those with fewer "
-        "than two solutions count 0; that of occupied cells is a mean over cells with two or more.",
+        " is computed on objectives scaled by their smallest and largest value in all final archives of the study on a "
+        "task, given in the table below. The MOQD sparsity score is the mean over all cells, where cells with fewer "
+        "than two solutions count as 0; that of occupied cells is the mean over cells with at least two.",
     )
     yield (strong("Hypervolume"), " is measured from the reference points below", *_estimated(results), ".")
     yield (
@@ -460,7 +458,7 @@ def _explanations(results: Results, tables: Mapping[str, Table]) -> Iterator[Tex
     yield (strong("Values that are not finite"), *_left_out(results, tables["summary"]))
     yield (
         strong("Wall times"),
-        " are as the runs measured them, with the time that compiling took, whatever else their machines had to do.",
+        " are those measured by the runs. They include compilation, and depend on what else the machine was doing.",
     )
     yield from _failures(results)
 
@@ -479,7 +477,7 @@ def _failures(results: Results) -> Iterator[Text]:
 
 
 def _left_out(results: Results, summary: Table) -> Iterator[str]:
-    """The seeds that a metric is missing."""
+    """The seeds that are missing in a metric."""
     missing = []
     for row in rows_of(summary):
         number = len(results.of(row["task"], row["algorithm"])) - row["seeds"]
@@ -492,7 +490,7 @@ def _left_out(results: Results, summary: Table) -> Iterator[str]:
 
 
 def _ranges(results: Results) -> Grid:
-    """Of each objective: reference point, smallest and largest value."""
+    """The reference point, smallest and largest value of each objective."""
     rows = []
     for task in tasks_in_order(results.study):
         archives = [result.archive for result in results.results if result.task == task]
@@ -508,7 +506,7 @@ def _ranges(results: Results) -> Grid:
             label = here.label(name) + ", less is better" * (name in here.minimised)
             rows.append((task_title(task), label, start, *map(_shown, ends)))
     head = ("task", "objective", "reference point", "smallest", "largest")
-    caption = "Where hypervolume is measured from, and the values by which objectives are scaled for sparsity."
+    caption = "The reference points of the hypervolume, and the values by which objectives are scaled for sparsity."
     return Grid(head, tuple(rows), caption, right=(2, 3, 4))
 
 

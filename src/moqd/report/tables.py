@@ -21,11 +21,11 @@ PARTS = {
     "training": "training",
     "addition": "addition",
 }
-"""Of an iteration, as timing.json names them."""
+"""The parts of an iteration, by their names in timing.json."""
 
 
 SOURCES = {"random": "random", "ga": "Iso+LineDD", "pg": "policy gradient", "actor": "actor"}
-"""Of solutions, as metrics.csv names them."""
+"""The sources of solutions, by their names in metrics.csv."""
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
 
 
 def by(table: Table, *columns: str) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The rows, found by what stands in some columns."""
+    """The rows, indexed by some of their columns."""
     return {tuple(row[column] for column in columns): row for row in rows_of(table)}
 
 
@@ -72,7 +72,7 @@ def _metrics_grid(
     *,
     bold: bool = False,
 ) -> Grid:
-    """Algorithms x metrics, each as a number and the two ends of its interval."""
+    """Algorithms x metrics, each as a number with its interval."""
     scales = {
         metric: scale_of(rows[metric, one][field] for one in algorithms for field in SPREAD) for metric in METRICS
     }
@@ -108,7 +108,7 @@ def _best(metric: str, values: Sequence[float]) -> float:
 
 
 def _range(seeds: Iterable[int]) -> str:
-    """How many seeds there are, if not everywhere as many."""
+    """The number of seeds, if it is not the same everywhere."""
     counts = sorted(set(seeds))
     ends = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{ends} {'seed' if counts[-1] == 1 else 'seeds'}"
@@ -147,7 +147,7 @@ def comparison_grids(comparisons: Table, tasks: Sequence[str]) -> Iterator[Grid]
 
 
 def pair_grid(comparisons: Table, tasks: Sequence[str]) -> Grid:
-    """As above, for one comparison only: task by task."""
+    """The same for a single comparison: task by task."""
     found = by(comparisons, "task", "metric")
     first = rows_of(comparisons)[0]
     reference, other = display_name(first["reference"]), display_name(first["algorithm"])
@@ -171,7 +171,7 @@ def _outcome(row: Row) -> Text:
 
 
 def too_few_seeds(comparisons: Table) -> Iterator[Block]:
-    """Where no result could have been significant, that is said, and how many seeds would be enough."""
+    """A warning if no result could have been significant, with the number of seeds that would be enough."""
     tested = [row for row in rows_of(comparisons) if row["outcome"] != NOT_TESTED]
     hopeless = [row for row in tested if row["smallest_p"] >= SIGNIFICANCE]
     if not hopeless:
@@ -197,7 +197,7 @@ def too_few_seeds(comparisons: Table) -> Iterator[Block]:
 
 
 def seeds_needed(num_tests: int) -> int:
-    """The least number of seeds with which algorithms that are fully apart differ significantly."""
+    """The smallest number of seeds with which completely separated samples differ significantly."""
     seeds = 1
     while smallest_adjusted_p(seeds, seeds, num_tests) >= SIGNIFICANCE:
         seeds += 1
@@ -288,7 +288,7 @@ def kinds_of(parameters: Table) -> tuple[str, ...]:
 
 
 def unfinished_grid(unfinished: Table) -> Grid:
-    """Every run that is missing."""
+    """Every missing run."""
     body = [
         (task_title(row["task"]), display_name(row["algorithm"]), str(row["seed"]), row["state"], row["reason"])
         for row in rows_of(unfinished)

@@ -128,9 +128,9 @@ function nothingWithin(run, limits) {
   const names = run.objective.map(({ name }) => name);
   const ranges = [...new Set(limits.map(({ objective }) => objective))].map((name) => {
     const i = names.indexOf(name);
-    return `${name} is from ${objectiveRange(run, i).map((value) => written(value, extentOf(run, i))).join(" to ")}`;
+    return `${name} ranges from ${objectiveRange(run, i).map((value) => written(value, extentOf(run, i))).join(" to ")}`;
   });
-  return `No solution keeps to all limits; in the archive ${ranges.join(", ")}: loosen a limit.`;
+  return `No solution is within all limits; in the archive ${ranges.join(", ")}: relax a limit.`;
 }
 
 // ------------------------------------------------------------------------------------------- facts of a solution
@@ -239,8 +239,8 @@ function noteOf(run, gait) {
   if (gait.kind === "pending") return [run.robot ? "Recording its gait…" : "Drawing it…"];
   if (gait.kind === "error") return [gait.text];
   if (gait.kind === "none") {
-    return [run.visible ? "The task has nothing to show of this solution."
-      : "This task has nothing to show of its solutions."];
+    return [run.visible ? "The task has no picture of this solution."
+      : "This task has no pictures of its solutions."];
   }
   const thing = run.robot ? "gait" : "picture";
   const some = Object.keys(run.gaits).length > 0;
