@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import moqd
+from moqd.core.types import Transition
+from moqd.io.files import FORMAT
+from moqd.rl.buffer import empty_buffer, insert
 from moqd.runs import checkpoint as checkpoints
 from moqd.runs.checkpoint import Checkpoint, _sealed, newest_checkpoint, write_checkpoint
 from moqd.runs.loop import Loop
 from moqd.runs.packing import packed, unpacked
-from moqd.io.files import FORMAT
-from moqd.rl.buffer import empty_buffer, insert
-from moqd.core.types import Transition
 from tests.algorithms.test_algorithms import small
 from tests.walk import walk
 

@@ -41,8 +41,8 @@ def test_what_is_written_is_what_is_read(config):
     assert planned.settings() == config.settings()
     assert planned.digest == config.digest
     config.check_same(planned, PATH)
+    other = replace(planned, iterations=9, algorithm=AlgorithmConfig("nsga2", {}))
     with pytest.raises(moqd.InputError, match="holds a run with another algorithm and iterations; move it away"):
-        other = replace(planned, iterations=9, algorithm=AlgorithmConfig("nsga2", {}))
         config.check_same(other, PATH)
 
 

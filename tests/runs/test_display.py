@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from moqd.runs.compilation import COMPILE, HIT
-from moqd.runs.display import Display
 from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
+from moqd.runs.display import Display
 from moqd.runs.folder import Run
 
 CONFIG = RunConfig(TaskConfig("hop[bold]per", None), AlgorithmConfig("mome-p2c", {}), 0, 60, batch=64)

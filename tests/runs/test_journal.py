@@ -13,9 +13,9 @@ import pytest
 
 import moqd
 from moqd.core.archive import add, empty_archive
+from moqd.core.types import Offspring
 from moqd.runs.journal import RunJournal
 from moqd.tasks.function import Measured, Outcome
-from moqd.core.types import Offspring
 
 NAMES = {
     "name": "awkward",

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.runs.ledger import EVALUATIONS, Evaluations, Ledger, ledger_for, read_evaluations, write_evaluations
-from moqd.io.files import read_tensors
-from moqd.tasks.function import Measured
 from moqd.core.types import Offspring
+from moqd.io.files import read_tensors
+from moqd.runs.ledger import EVALUATIONS, Evaluations, Ledger, ledger_for, read_evaluations, write_evaluations
+from moqd.tasks.function import Measured
 
 NAMES = {
     "name": "gear",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.runs.reevaluate import read_reevaluation
 from moqd.report import write_report
+from moqd.runs.reevaluate import read_reevaluation
 
 NAMES = {
     "name": "noisy",

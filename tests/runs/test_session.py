@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import moqd
-from moqd.runs.loop import evaluated, reference_from
 from moqd.core.metrics import archive_metrics
 from moqd.core.types import Evaluation, Transition
+from moqd.runs.loop import evaluated, reference_from
 
 
 def small(task):

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from moqd.io.errors import InputError, StorageError
-from moqd.runs.packing import packed, unpacked
 from moqd.io.files import (
     FORMAT,
     check_format,
@@ -29,6 +28,7 @@ from moqd.io.files import (
     write_tensors,
     write_text,
 )
+from moqd.runs.packing import packed, unpacked
 
 CHECKPOINTS = "checkpoints"
 STATE, TABLE, MANIFEST = "state.safetensors", "metrics.csv", "manifest.json"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,11 +15,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from moqd.core.types import Source
 from moqd.runs.compilation import CompileClock, uses_cache
 from moqd.runs.config import RunConfig
-from moqd.runs.session import Callback
 from moqd.runs.folder import Run
-from moqd.core.types import Source
+from moqd.runs.session import Callback
 
 METRICS = (
     "moqd_score",

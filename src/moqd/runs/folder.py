@@ -16,13 +16,23 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from moqd.core.archive import Archive
+from moqd.core.types import Genotype
 from moqd.io.errors import InputError, MissingFileError, StorageError, to_resume
+from moqd.io.files import (
+    check_regular,
+    own_folder,
+    read_json,
+    read_tensors,
+    read_text,
+    whole,
+    write_json,
+    write_tensors,
+    write_text,
+)
 from moqd.runs.config import RunConfig
 from moqd.runs.ledger import Evaluations
 from moqd.runs.packing import packed, unpacked
-from moqd.io.files import check_regular, own_folder, read_json, read_tensors, read_text, whole, write_json, write_tensors, write_text
 from moqd.tasks import Task
-from moqd.core.types import Genotype
 
 CONFIG, METRICS_CSV, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
 INITIAL = "seeds.safetensors"

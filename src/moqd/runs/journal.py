@@ -16,8 +16,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from moqd.io.errors import InputError, MissingFileError, StorageError
-from moqd.runs.folder import Run
 from moqd.io.files import own_folder, read_text, remove_folder, sync, write_text
+from moqd.runs.folder import Run
 from moqd.tasks.function import FunctionTask, Measured, Outcome
 from moqd.tasks.pool import Failure
 

@@ -15,12 +15,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from moqd.core.types import Genotype, Offspring
 from moqd.io.errors import InputError, MissingFileError
 from moqd.io.files import read_tensors, whole, write_tensors
 from moqd.tasks import Categorical, FunctionTask, Task
 from moqd.tasks.fingerprint import fingerprint
 from moqd.tasks.function import Measured
-from moqd.core.types import Genotype, Offspring
 
 EVALUATIONS = "evaluations.safetensors"
 INITIAL, INHERITED = -1, -2

@@ -21,13 +21,13 @@ from moqd.algorithms import Algorithm
 from moqd.algorithms.algorithm import random_offspring
 from moqd.core.archive import Archive
 from moqd.core.devices import compiled, on_all, on_one, release_memory, shapes_on_all, shapes_on_one
+from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
 from moqd.io.errors import DivergenceError, EvaluationError, InputError
 from moqd.runs.journal import RunJournal
 from moqd.runs.ledger import INITIAL, Designs, ledger_for
 from moqd.tasks import FunctionTask, Task
 from moqd.tasks.function import Measured
 from moqd.tasks.task import validated
-from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
 
 FAILED_BATCHES = 3
 """A run in which every evaluation of so many first batches failed stops."""

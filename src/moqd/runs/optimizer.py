@@ -21,9 +21,9 @@ from moqd.algorithms import Algorithm, make_algorithm
 from moqd.core.archive import Archive
 from moqd.io.errors import InputError, MissingFileError, StoppedError
 from moqd.runs.control import Control
+from moqd.runs.folder import CONFIG, Run, load_run, read_config
 from moqd.runs.session import Callback
 from moqd.runs.start import resume, run
-from moqd.runs.folder import CONFIG, Run, load_run, read_config
 from moqd.tasks.function import FunctionTask, Journal
 from moqd.tasks.pool import Call, Failure, Result
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from moqd.core.archive import Archive, add, empty_archive
 from moqd.core.devices import compiled, on_all, on_one
-from moqd.io.errors import InputError, MissingFileError
-from moqd.runs.loop import evaluated
-from moqd.runs.folder import Run, Solutions
-from moqd.io.files import FORMAT, read_json, write_json
 from moqd.core.metrics import archive_metrics
-from moqd.io.options import checked_seed, is_count
-from moqd.tasks.task import Task, validated
 from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
+from moqd.io.errors import InputError, MissingFileError
+from moqd.io.files import FORMAT, read_json, write_json
+from moqd.io.options import checked_seed, is_count
+from moqd.runs.folder import Run, Solutions
+from moqd.runs.loop import evaluated
+from moqd.tasks.task import Task, validated
 
 REEVALUATION = "reevaluation.json"
 AT_ONCE = 256

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from moqd.io.errors import InputError, StorageError
-from moqd.runs.session import Callback
 from moqd.runs.folder import Run
+from moqd.runs.session import Callback
 
 
 class TensorBoard(Callback):

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 
 from moqd.algorithms import Algorithm
 from moqd.core.devices import num_cores
-from moqd.io.errors import InputError
-from moqd.runs.loop import Loop
-from moqd.runs.config import processor
-from moqd.io.files import FORMAT, read_json, write_json
 from moqd.core.networks import num_parameters
+from moqd.io.errors import InputError
+from moqd.io.files import FORMAT, read_json, write_json
 from moqd.io.options import is_count
+from moqd.runs.config import processor
+from moqd.runs.loop import Loop
 from moqd.tasks import Task
 from moqd.tasks.task import validated
 
