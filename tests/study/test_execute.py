@@ -529,7 +529,7 @@ def test_a_ray_task_that_is_cancelled_waits_until_its_run_has_saved(monkeypatch,
         return Ending.STOPPED
 
     monkeypatch.setattr("moqd.study.workers.carry_out", saves_slowly)
-    job = Job(str(tmp_path), {}, cores=1).__dict__
+    job = Job(str(tmp_path), study_of([0]).runs[0].config, cores=1).to_json()
     assert _on_a_node(job, str(tmp_path), {}) == (Ending.STOPPED, "")
     assert (tmp_path / "saved").exists()
 
@@ -543,7 +543,8 @@ def test_a_cluster_that_has_nothing_to_do_is_waited_for(monkeypatch):
 
 
 def test_a_folder_that_is_not_shared_is_said(tmp_path):
-    ending, reason = _on_a_node(Job(str(tmp_path), {}, cores=1).__dict__, str(tmp_path / "not there"), {})
+    job = Job(str(tmp_path), study_of([0]).runs[0].config, cores=1).to_json()
+    ending, reason = _on_a_node(job, str(tmp_path / "not there"), {})
     assert ending == Ending.FAILED
     assert "put the study on storage that all machines of the cluster share (--out)" in reason
 

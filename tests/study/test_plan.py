@@ -116,7 +116,7 @@ def test_own_algorithms_are_one_group():
         ),
         (
             {"algorithms": {"a": Variant("mome", {}), "b": Variant("mome", {})}},
-            "'b' on 'arm-2' is the same run as 'a'",
+            "'b' has the same settings as 'a'",
         ),
         ({"reference": "other"}, "unknown reference 'other'"),
         ({"evaluations": 10}, "iterations and evaluations are both given"),

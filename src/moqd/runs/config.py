@@ -42,7 +42,7 @@ class TaskConfig:
     options: Mapping[str, Any] | None
     """The name and options of which `make_task` makes it; None for a task of the user's own."""
     description: Mapping[str, Any] = field(default_factory=dict)
-    """Its objectives, features, bounds and units, as far as the file says them; empty for a run that is planned."""
+    """Its objectives, features, bounds and units, as far as a file says them; empty in a plan."""
 
     @classmethod
     def of(cls, task: Task) -> "TaskConfig":

@@ -24,6 +24,7 @@ from moqd.core.types import Genes, Genotype, Key
 from moqd.io.errors import InputError, known_name, one_line, unknown_name
 from moqd.io.files import read_text
 from moqd.io.options import checked_seed, is_count, overridden, restored, whole_number
+from moqd.runs.config import RunConfig
 from moqd.runs.presets import PRESETS
 from moqd.study.plan import (
     COUNTS,
@@ -32,6 +33,7 @@ from moqd.study.plan import (
     Study,
     Variant,
     check_budget,
+    check_different,
     check_new,
     check_size,
     check_some,
@@ -273,21 +275,14 @@ class _Reader:
         """That every algorithm can be built for every task, and that no two are the same."""
         comparable = preset is not None or "preset" not in self._content
         for task in tasks:
-            labels: dict[Any, str] = {}
+            seen: dict[str, str] = {}
             for label, variant in algorithms.items():
-                settings = self._built(task, label, variant, places[label], preset)
-                if settings is None or label in self._doubtful or not comparable:
-                    continue
-                first = labels.setdefault(settings, label)
-                if first != label:
-                    self._wrong(
-                        places[label],
-                        f"algorithm {label!r} has the same settings as {first!r}, which would be the same runs; leave "
-                        "one of the two out.",
-                    )
+                config = self._built(task, label, variant, places[label], preset)
+                if config is not None and label not in self._doubtful and comparable:
+                    self._try(places[label], check_different, label, config, seen)
 
-    def _built(self, task: str, label: str, variant: Variant, place: Place, preset: str | None) -> Any:
-        """The settings of the algorithm on the task; None if it cannot be built.
+    def _built(self, task: str, label: str, variant: Variant, place: Place, preset: str | None) -> RunConfig | None:
+        """The config of the algorithm on the task; None if it cannot be built.
 
         Then those options are to blame that are not taken after the ones before them, or the algorithm itself.
         """
@@ -329,15 +324,16 @@ def _try_task(task: str, options: Mapping[str, Any]) -> None:
     make_task(task, **options)
 
 
-def _build(task: str, label: str, base: str, preset: str | None, options: Mapping[str, Any]) -> Any:
-    """Builds an algorithm for a task, to no end but to see that it can be; gives its settings, to be compared."""
+def _build(task: str, label: str, base: str, preset: str | None, options: Mapping[str, Any]) -> RunConfig:
+    """Builds an algorithm for a task, to no end but to see that it can be; gives the config of such a run."""
     variant = Variant(base, options)
     study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
-    config = restored(ALGORITHMS[base].config, study.runs[0].config.algorithm.options, f"algorithm {label!r}")
+    planned = study.runs[0].config
+    config = restored(ALGORITHMS[base].config, planned.algorithm.options, f"algorithm {label!r}")
     if hasattr(config, "num_cells"):
         check_cells(config.num_cells, _outline(task))
     ALGORITHMS[base].build(label, config, _outline(task))
-    return base, config
+    return planned
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -148,10 +148,8 @@ def make_study(
         for label, variant in algorithms.items()
     }
     seen: dict[str, str] = {}
-    for (task, label), config in configs.items():
-        other = seen.setdefault(config.digest, label)
-        if other != label:
-            raise InputError(f"{label!r} on {task!r} is the same run as {other!r}; leave one of the two out.")
+    for (_, label), config in configs.items():
+        check_different(label, config, seen)
     runs = [
         PlannedRun(label, replace(config, seed=seed))
         for seed in every_seed
@@ -213,6 +211,16 @@ def unique(what: str, values: Sequence[Any]) -> list[Any]:
     for i, value in enumerate(values):
         check_new(what, value, values[:i])
     return list(values)
+
+
+def check_different(label: str, config: RunConfig, seen: dict[str, str]) -> None:
+    """`seen` has the labels of the configs before, by what tells these apart."""
+    other = seen.setdefault(config.digest, label)
+    if other != label:
+        raise InputError(
+            f"algorithm {label!r} has the same settings as {other!r}, which would be the same runs; leave one of the "
+            "two out."
+        )
 
 
 def check_new(what: str, value: Any, others: Collection[Any]) -> None:
