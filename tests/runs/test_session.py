@@ -10,7 +10,8 @@ import pytest
 import moqd
 from moqd.core.metrics import archive_metrics
 from moqd.core.types import Evaluation, Transition
-from moqd.runs.loop import evaluated, reference_from
+from moqd.runs.loop import reference_from
+from moqd.tasks.evaluate import evaluate_first
 
 
 def small(task):
@@ -283,6 +284,6 @@ def test_of_a_batch_that_is_not_full_every_episode_stays_with_its_policy():
         transitions = Transition(episode, episode, episode, episode, flags, flags)
         return Evaluation(fitness, jnp.zeros((len(genotype), 0)), jnp.ones(len(genotype), bool), transitions)
 
-    found = evaluated(task, evaluate, jnp.asarray([[1.0], [2.0], [3.0], [9.0], [9.0]]), 3)
+    found = evaluate_first(task, evaluate, jnp.asarray([[1.0], [2.0], [3.0], [9.0], [9.0]]), 3)
     assert found.fitness[:, 0].tolist() == [1, 2, 3, 3, 3]
     assert found.transitions.obs[:, 0, 0].tolist() == [1, 1, 2, 2, 3, 3, 3, 3, 3, 3]

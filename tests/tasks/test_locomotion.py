@@ -190,13 +190,13 @@ def test_after_a_fall_nothing_is_added():
 
 def test_a_rollout_ends_when_all_its_episodes_have():
     task = moqd.make_task("hopper-2", episode_length=60)
-    count, advance = [], task._advance
+    count, advance = [], task.advance
 
     def counted(genotype, episode):
         jax.debug.callback(lambda time: count.append(int(time)), episode.time)
         return advance(genotype, episode)
 
-    object.__setattr__(task, "_advance", counted)
+    object.__setattr__(task, "advance", counted)
     fell = evaluated("hopper-2").transitions.terminated.any(axis=1)
     length = evaluated("hopper-2").transitions.valid.sum(axis=1)
     falling = jax.tree.map(lambda leaf: leaf[fell], genotype_of("hopper-2", 32))

@@ -24,7 +24,7 @@ from moqd.cli.explore import explore
 from moqd.cli.flags import parse
 from moqd.cli.pick import pick
 from moqd.cli.study import is_study, study, write_report_of
-from moqd.core.devices import compiled, use_devices
+from moqd.core.devices import use_devices
 from moqd.core.metrics import global_front
 from moqd.core.networks import num_parameters
 from moqd.io.errors import (
@@ -49,7 +49,7 @@ from moqd.runs.start import resume, run
 from moqd.runs.tensorboard import TensorBoard
 from moqd.runs.user_code import OWN, is_own, load_algorithm, load_task
 from moqd.tasks import TASKS, Task, make_task
-from moqd.tasks.task import validated
+from moqd.tasks.evaluate import Evaluator
 
 out, err = Console(), Console(stderr=True)
 
@@ -514,8 +514,7 @@ def _sample(task: Task, number: int, seed: int) -> None:
     key_init, key_evaluate = jax.random.split(jax.random.key(checked_seed(seed)))
     with out.status(f"evaluating {number} random solutions"):
         genotype = jax.jit(task.init_genotype, static_argnums=1)(key_init, number)
-        evaluate = lambda key, genotype: validated(task, task.evaluate_fitness(key, genotype))  # noqa: E731
-        evaluation = (compiled(evaluate, fused=task.fused) if task.traceable else evaluate)(key_evaluate, genotype)
+        evaluation = Evaluator(task, checked=True)(key_evaluate, genotype)
     valid = np.asarray(evaluation.valid)
     fitness = np.asarray(evaluation.fitness)[valid]
     if not len(fitness):

@@ -6,7 +6,7 @@ does a task or an algorithm that spreads its batch over the devices, so that onl
 `ask` and `evaluate` of a host task stands its ledger, so that no design is evaluated twice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,13 @@ from jaxtyping import Array, Float, Int, UInt
 from moqd.algorithms import Algorithm
 from moqd.algorithms.algorithm import random_offspring
 from moqd.core.archive import Archive
-from moqd.core.devices import compiled, on_all, on_one, release_memory, shapes_on_all, shapes_on_one
+from moqd.core.devices import on_one, release_memory, shapes_on_one
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
 from moqd.io.errors import DivergenceError, EvaluationError, InputError
 from moqd.runs.journal import RunJournal
 from moqd.runs.ledger import INITIAL, Designs, ledger_for
 from moqd.tasks import FunctionTask, Task
+from moqd.tasks.evaluate import Evaluator, evaluate_first
 from moqd.tasks.function import Measured
 from moqd.tasks.task import validated
 
@@ -111,7 +112,7 @@ class Loop:
         self._spread = task.uses_devices or algorithm.uses_devices
         self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
         self._ask = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
-        self._program = self._evaluation_program()
+        self._evaluator = Evaluator(task, transitions=algorithm.needs_transitions)
         self._tell: Any = jax.jit(self._tell_and_count, donate_argnums=1)
         self._fused = jax.jit(self._iterate, donate_argnums=3)
         self._state, self._offspring = jax.eval_shape(algorithm.init, self._root)
@@ -220,7 +221,7 @@ class Loop:
             offspring = on_one(offspring) if self._spread else offspring
             key = self._key(jnp.int32(index), Purpose.EVALUATE_INITIAL)
             evaluate = partial(self._evaluate_initial, key, f"seeds-{index}")
-            evaluation = evaluated(self._task, evaluate, offspring.genotype, min(self.batch, number - start))
+            evaluation = evaluate_first(self._task, evaluate, offspring.genotype, min(self.batch, number - start))
             there = self.place(rows < number)
             steps = None if evaluation.num_steps is None else jnp.where(there, evaluation.num_steps, 0)
             evaluation = evaluation._replace(valid=evaluation.valid & there, num_steps=steps)
@@ -259,21 +260,11 @@ class Loop:
         yield from (self._ask(key, iteration, state) for key in key_vary)
         yield from map(self._random, key_random)
 
-    def _evaluation_program(self) -> Any:
-        task = self._task
-        evaluate = task.evaluate if self._algorithm.needs_transitions else task.evaluate_fitness
-        if not task.traceable:
-            return task.evaluate if isinstance(task, FunctionTask) else evaluate
-        return compiled(evaluate, fused=task.fused) if task.uses_devices else jax.jit(evaluate)
-
     def _evaluate(
         self, key: Key, genotype: Genotype, iteration: Int[Array, ""] | int = 0, name: str = ""
     ) -> Evaluation:
-        if self._journal is not None:
-            return self._program(key, genotype, self._journal.batch(int(iteration), name))
-        if not self._task.uses_devices:
-            return self._program(key, genotype)
-        return on_one(self._program(*on_all((key, genotype))))
+        journal = None if self._journal is None else self._journal.batch(int(iteration), name)
+        return self._evaluator(key, genotype, journal)
 
     def _evaluate_new(self, key: Key, designs: Designs, iteration: int, name: str = "") -> Evaluation:
         """Only those of which the ledger knows nothing are evaluated."""
@@ -289,12 +280,10 @@ class Loop:
 
     def _compile_ahead(self) -> None:
         offspring = self._offspring
-        shapes = shapes_on_all if self._task.uses_devices else shapes_on_one
-        evaluate = self._program.lower(*shapes((self._root, offspring.genotype)))
-        self._program = evaluate.compile()
+        evaluation = self._evaluator.compile(self._root, offspring.genotype)
         self._tidy()
         carry = Carry(self._state, self._no_progress())
-        self._tell = self._tell.lower(*shapes_on_one((self._root, carry, offspring, evaluate.out_info))).compile()
+        self._tell = self._tell.lower(*shapes_on_one((self._root, carry, offspring, evaluation))).compile()
         self._tidy()
 
     def _ask_or_init(self, key: Key, iteration: Int[Array, ""], state: Any) -> Offspring:
@@ -381,22 +370,6 @@ class Loop:
             f"every evaluation of task {self._task.name!r} failed in the {which} {FAILED_BATCHES} batches: {reason}; "
             "a run needs finite objectives and features from at least some solutions."
         )
-
-
-def evaluated(task: Task, evaluate: Callable[[Genotype], Evaluation], genotype: Genotype, number: int) -> Evaluation:
-    """A batch of which only the first so many count: a compiled program takes it as it is, but on the host no
-    evaluation is made for nothing, and the last one stands for the rest."""
-    batch = jax.tree.leaves(genotype)[0].shape[0]
-    if task.traceable or number == batch:
-        return evaluate(genotype)
-    rows = np.minimum(np.arange(batch), number - 1)
-    evaluation = evaluate(jax.tree.map(lambda leaf: leaf[:number], genotype))
-
-    def filled(leaf: Array) -> Array:
-        each = leaf.shape[0] // number  # of transitions, one for each resample
-        return leaf[(rows[:, None] * each + np.arange(each)).reshape(-1)]
-
-    return jax.tree.map(filled, evaluation)
 
 
 def key_for(root: Key, iteration: Int[Array, ""], purpose: Purpose) -> Key:

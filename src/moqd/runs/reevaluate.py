@@ -10,16 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from moqd.core.archive import Archive, add, empty_archive
-from moqd.core.devices import compiled, on_all, on_one
 from moqd.core.metrics import archive_metrics
 from moqd.core.tessellation import nearest_cell
-from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
+from moqd.core.types import Evaluation, Offspring, Source
 from moqd.io.errors import InputError, MissingFileError
 from moqd.io.files import FORMAT, read_json, write_json
 from moqd.io.options import checked_seed, is_count
 from moqd.runs.folder import Run, Solutions
-from moqd.runs.loop import evaluated
-from moqd.tasks.task import Task, validated
+from moqd.tasks.evaluate import Evaluator, evaluate_first
+from moqd.tasks.task import Task
 
 REEVALUATION = "reevaluation.json"
 AT_ONCE = 256
@@ -63,7 +62,7 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
             "`resamples`, or leave resamples out."
         )
     number, root = len(solutions.cell), jax.random.key(checked_seed(seed))
-    evaluate = _evaluator(task)
+    evaluate = Evaluator(task, checked=True)
     archive = empty_archive(
         jax.tree.map(lambda leaf: leaf[0], run.archive.genotype),
         jnp.asarray(run.archive.centroid),
@@ -77,7 +76,7 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
         there = np.arange(start, start + AT_ONCE) < number
         genotype = jax.tree.map(lambda leaf, rows=rows: jnp.asarray(leaf[rows]), solutions.genotype)
         evaluate_some = partial(evaluate, jax.random.fold_in(root, batch))
-        evaluation = evaluated(task, evaluate_some, genotype, min(AT_ONCE, number - start))
+        evaluation = evaluate_first(task, evaluate_some, genotype, min(AT_ONCE, number - start))
         failed += int(np.sum(there & ~np.asarray(evaluation.valid)))
         evaluation = evaluation._replace(valid=evaluation.valid & jnp.asarray(there))
         offspring = Offspring(
@@ -129,18 +128,6 @@ def _digest(solutions: Solutions) -> str:
 
 def _resamples_of(task: Task) -> int:
     return task.num_resamples or 1
-
-
-def _evaluator(task: Task) -> Any:
-    def evaluate(key: Key, genotype: Genotype) -> Evaluation:
-        return validated(task, task.evaluate_fitness(key, genotype))
-
-    if not task.traceable:
-        return evaluate
-    if not task.uses_devices:
-        return jax.jit(evaluate)
-    program = compiled(evaluate, fused=task.fused)
-    return lambda key, genotype: on_one(program(*on_all((key, genotype))))
 
 
 def _cells(archive: Archive, evaluation: Evaluation) -> Any:

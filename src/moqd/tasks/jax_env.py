@@ -6,20 +6,20 @@ state, in which `state.obs` is what the network sees and `state.done` whether th
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Shaped
 
-from moqd.core.networks import MLP, Policy, apply_policy
-from moqd.core.types import Evaluation, Key, Transition
+from moqd.core.networks import Policy, apply_policy
+from moqd.core.types import Key
 from moqd.io.errors import InputError
 from moqd.io.options import is_count
 from moqd.tasks.function import first_line
-from moqd.tasks.policies import CompiledPolicyTask
+from moqd.tasks.rollout import RolloutTask, Step
 from moqd.tasks.task import numbers
 
 State: TypeAlias = Any
@@ -103,16 +103,6 @@ def _state_feature(name: str, entry: Any) -> StateFeature:
     return feature
 
 
-class Step(NamedTuple):
-    """What one action leads to."""
-
-    state: State
-    obs: Float[Array, "*batch obs"]
-    reward: Float[Array, "*batch objectives"]
-    feature: Float[Array, "*batch features"]
-    done: Bool[Array, "*batch"]
-
-
 class Shapes(NamedTuple):
     """What the environment gives."""
 
@@ -120,41 +110,8 @@ class Shapes(NamedTuple):
     num_obs: int
 
 
-class Outcome(NamedTuple):
-    """What has come of a batch of episodes so far."""
-
-    fitness: Float[Array, "batch objectives"]
-    feature: Float[Array, "batch features"]
-    """Sums over the steps, or the last values."""
-    length: Int[Array, "batch"]
-    terminated: Bool[Array, "batch"]
-    failed: Bool[Array, "batch"]
-    """The environment gave a number that is not finite."""
-
-
-class Recorded(NamedTuple):
-    """What is recorded of every step."""
-
-    obs: Float[Array, "batch time obs"]
-    action: Float[Array, "batch time act"]
-    reward: Float[Array, "batch time objectives"]
-    next_obs: Float[Array, "batch time obs"]
-
-
-class Episodes(NamedTuple):
-    """Where a batch of episodes has got to."""
-
-    time: Int[Array, ""]
-    state: State
-    obs: Float[Array, "batch obs"]
-    alive: Bool[Array, "batch"]
-    outcome: Outcome
-    recorded: Recorded | None
-    """None where it is not wanted."""
-
-
 @dataclass(frozen=True, eq=False)
-class JaxEnvTask(CompiledPolicyTask):
+class JaxEnvTask(RolloutTask):
     """Policies in an environment that is written in JAX; made by `jax_env_task`."""
 
     env: Any = field(repr=False)
@@ -202,79 +159,24 @@ class JaxEnvTask(CompiledPolicyTask):
             control_rate=round(1 / float(seconds), 3) if seconds.ndim == 0 and seconds > 0 else None,
         )
 
-    def episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
-        """The episodes of a batch of policies, from the fixed initial state or from random ones."""
-        last = jax.lax.while_loop(
-            lambda episodes: (episodes.time < self.episode_length) & jnp.any(episodes.alive),
-            partial(self._advance, genotype),
-            self._first(genotype[0].bias.shape[0], keys, record),
-        )
-        outcome, recorded = last.outcome, last.recorded
-        time, ended = jnp.arange(self.episode_length)[None, :], outcome.length[:, None]
-        mean = outcome.feature / jnp.maximum(ended, 1).astype(jnp.float32)
-        terminated = (time == ended - 1) & outcome.terminated[:, None]
-        return Evaluation(
-            fitness=outcome.fitness,
-            feature=jnp.where(self._of_last_state, outcome.feature, mean),
-            valid=~outcome.failed,
-            transitions=None if recorded is None else Transition(*recorded, terminated=terminated, valid=time < ended),
-            num_steps=outcome.length,
-        )
+    @property
+    def horizon(self) -> int:
+        return self.episode_length
 
-    def _first(self, batch: int, keys: Shaped[Array, "batch"] | None, record: bool) -> Episodes:
+    def begin(self, batch: int, keys: Shaped[Array, "batch"] | None) -> tuple[State, Float[Array, "batch obs"]]:
         if keys is None:
             state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), self._start)
         else:
             state = jax.vmap(self._reset)(keys)
-        obs = jax.vmap(self._obs)(state)
-        finite, no = jnp.all(jnp.isfinite(obs), axis=1), jnp.zeros(batch, bool)
-        sizes = (obs.shape[1], self.action_size, self.num_objectives, obs.shape[1])
-        nothing = (jnp.zeros((batch, self.episode_length, size), jnp.float32) for size in sizes)
-        return Episodes(
-            time=jnp.int32(0),
-            state=state,
-            obs=obs,
-            alive=finite,
-            outcome=Outcome(
-                fitness=jnp.zeros((batch, self.num_objectives), jnp.float32),
-                feature=jnp.zeros((batch, self.num_features), jnp.float32),
-                length=jnp.zeros(batch, jnp.int32),
-                terminated=no,
-                failed=~finite,
-            ),
-            recorded=Recorded(*nothing) if record else None,
-        )
+        return state, jax.vmap(self._obs)(state)
 
-    def _advance(self, genotype: MLP, episodes: Episodes) -> Episodes:
-        """One step of all episodes; those that have ended go on, but nothing of it is recorded."""
-        action = jax.vmap(apply_policy)(genotype, episodes.obs)
-        step = jax.vmap(self._step)(episodes.state, action)
-        finite = jnp.all(jnp.isfinite(jnp.concatenate([step.obs, step.reward, step.feature], axis=1)), axis=1)
-        happened = episodes.alive & finite
-        only = lambda rows: jnp.where(happened[:, None], rows, 0)  # noqa: E731
-
-        def record(steps: Float[Array, "batch time _"], rows: Float[Array, "batch _"]) -> Float[Array, "batch time _"]:
-            return jax.lax.dynamic_update_slice(steps, only(rows)[:, None], (0, episodes.time, 0))
-
-        so_far, rows = episodes.outcome, (episodes.obs, action, step.reward, step.obs)
-        feature = jnp.where(self._of_last_state, step.feature, so_far.feature + step.feature)
-        return Episodes(
-            time=episodes.time + 1,
-            state=step.state,
-            obs=step.obs,
-            alive=happened & ~step.done,
-            outcome=Outcome(
-                fitness=so_far.fitness + only(step.reward),
-                feature=jnp.where(happened[:, None], feature, so_far.feature),
-                length=so_far.length + happened.astype(jnp.int32),
-                terminated=so_far.terminated | (happened & step.done),
-                failed=so_far.failed | (episodes.alive & ~finite),
-            ),
-            recorded=None if episodes.recorded is None else Recorded(*map(record, episodes.recorded, rows)),
-        )
+    def step(self, state: State, action: Float[Array, "batch act"]) -> Step:
+        after, obs, reward, feature, done = jax.vmap(self._step)(state, action)
+        finite = jnp.all(jnp.isfinite(jnp.concatenate([obs, reward, feature], axis=1)), axis=1)
+        return Step(after, obs, reward, feature, done, finite)
 
     @property
-    def _of_last_state(self) -> Bool[Array, "1 features"]:
+    def of_last_state(self) -> Bool[Array, "1 features"]:
         return jnp.asarray([[feature.of == "final" for feature in self.features.values()]], bool)
 
     @cached_property
@@ -291,14 +193,15 @@ class JaxEnvTask(CompiledPolicyTask):
     def _obs(self, state: State) -> Float[Array, "obs"]:
         return jnp.asarray(state.obs if self.observe is None else self.observe(state), jnp.float32)
 
-    def _step(self, state: State, action: Float[Array, "act"]) -> Step:
+    def _step(self, state: State, action: Float[Array, "act"]) -> tuple[Any, ...]:
+        """State, observation, rewards, features and whether it is done, of one episode."""
         after = self.env.step(state, action)
-        return Step(
-            state=_of_dtypes(after, self._shapes.state),
-            obs=self._obs(after),
-            reward=_vector([reward(after) for reward in self.objectives.values()]) * self.direction,
-            feature=_vector([feature.measure(after) for feature in self.features.values()]),
-            done=jnp.asarray(after.done, jnp.float32) > 0.5,
+        return (
+            _of_dtypes(after, self._shapes.state),
+            self._obs(after),
+            _vector([reward(after) for reward in self.objectives.values()]) * self.direction,
+            _vector([feature.measure(after) for feature in self.features.values()]),
+            jnp.asarray(after.done, jnp.float32) > 0.5,
         )
 
     @cached_property

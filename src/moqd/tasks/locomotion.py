@@ -18,14 +18,13 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Float, Shaped
 
 from moqd.core.devices import LANES, compiled, num_tiles, on_one
 from moqd.core.networks import MLP, Policy, apply_policy
-from moqd.core.types import Evaluation, Transition
 from moqd.io.errors import InputError, unknown_name
 from moqd.io.options import is_count
-from moqd.tasks.policies import CompiledPolicyTask
+from moqd.tasks.rollout import Episodes, RolloutTask, Step
 from moqd.tasks.task import Replay
 from moqd.tasks.unrolled import computed, unrolled
 
@@ -142,53 +141,8 @@ def locomotion(name: str, config: LocomotionConfig) -> "LocomotionTask":
     )
 
 
-class Outcome(NamedTuple):
-    """What has come of a batch of episodes so far."""
-
-    fitness: Float[Array, "batch objectives"]
-    contact: Float[Array, "batch features"]
-    """In how many steps each foot touched the floor."""
-    length: Int[Array, "batch"]
-    fell: Bool[Array, "batch"]
-    failed: Bool[Array, "batch"]
-    """The physics gave a number that is not finite."""
-
-
-class Steps(NamedTuple):
-    """What is recorded of every control step, of all tiles."""
-
-    obs: Float[Array, "all time obs"]
-    action: Float[Array, "all time act"]
-    reward: Float[Array, "all time objectives"]
-    next_obs: Float[Array, "all time obs"]
-
-
-class Episode(NamedTuple):
-    """Where a tile of episodes has got to. In `state` the batch is the last axis, elsewhere the first."""
-
-    time: Int[Array, ""]
-    state: Any
-    obs: Float[Array, "batch obs"]
-    alive: Bool[Array, "batch"]
-    outcome: Outcome
-    steps: Steps | None
-    """None where they are not wanted."""
-    row: Int[Array, ""]
-    """The tile's first row among those of the steps."""
-
-
-class Step(NamedTuple):
-    """What a control step of the robot leads to."""
-
-    state: Any
-    obs: Float[Array, "obs"]
-    reward: Float[Array, "objectives"]
-    contact: Float[Array, "features"]
-    fell: Bool[Array, ""]
-
-
 @dataclass(frozen=True, eq=False)
-class LocomotionTask(CompiledPolicyTask):
+class LocomotionTask(RolloutTask):
     """A robot that learns to move, in several objectives."""
 
     scene: Scene
@@ -242,12 +196,12 @@ class LocomotionTask(CompiledPolicyTask):
             for lane in range(min(LANES, number - start)):
                 yield self._replay(jax.tree.map(lambda leaf, lane=lane: leaf[..., lane], frames), last, lane)
 
-    def _replay(self, frames: Any, last: Episode, lane: int) -> Replay:
-        num_steps = int(last.outcome.length[lane])
+    def _replay(self, frames: Any, last: Episodes, lane: int) -> Replay:
+        num_steps = int(last.totals.length[lane])
         position, rotation, contact = (rows[:num_steps] for rows in frames)
         start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], _rest(self.scene.robot, self.config.backend)[0].x)
         body, shape_start, shape_end, radius = _capsules(self._robot.sys.mj_model)
-        assert last.steps is not None
+        assert last.recorded is not None
         return Replay(
             time=np.arange(num_steps + 1) * float(self._robot.dt),
             position=np.concatenate([start.pos, position]),
@@ -257,61 +211,32 @@ class LocomotionTask(CompiledPolicyTask):
             shape_start=shape_start,
             shape_end=shape_end,
             shape_radius=radius,
-            reward=np.asarray(last.steps.reward)[lane, :num_steps],
+            reward=np.asarray(last.recorded.reward)[lane, :num_steps],
             contact=contact > 0,
         )
 
     @cached_property
     def _record(self) -> Callable[[MLP], Any]:
         def record(policies: MLP) -> Any:
-            def step(episode: Episode, _: None) -> Any:
-                after = self._advance(policies, episode)
+            def step(episodes: Episodes, _: None) -> Any:
+                after = self.advance(policies, episodes)
                 pose = after.state.x
-                return after, (pose.pos, pose.rot, (after.outcome.contact - episode.outcome.contact).T)
+                return after, (pose.pos, pose.rot, (after.totals.feature - episodes.totals.feature).T)
 
-            first = self._first(policies, None, self._no_steps(LANES), jnp.int32(0))
-            return jax.lax.scan(step, first, length=self.config.episode_length)
+            first = self.first(policies, None, self.nothing_recorded(LANES), jnp.int32(0))
+            return jax.lax.scan(step, first, length=self.horizon)
 
         return compiled(record, fused=self.fused)
 
-    def episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
-        """The episodes of a batch of policies, from the fixed initial state or from random ones, tile by tile."""
-        batch, length = genotype[0].bias.shape[0], self.config.episode_length
-        tile = batch // num_tiles(batch)
+    @property
+    def horizon(self) -> int:
+        return self.config.episode_length
 
-        def one_tile(steps: Steps | None, row: Int[Array, ""]) -> tuple[Steps | None, Outcome]:
-            some, their_keys = jax.tree.map(
-                lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, row, tile), (genotype, keys)
-            )
-            last = jax.lax.while_loop(
-                lambda episode: (episode.time < length) & jnp.any(episode.alive),
-                lambda episode: self._advance(some, episode),
-                self._first(some, their_keys, steps, row),
-            )
-            return last.steps, last.outcome
+    def num_tiles(self, rows: int) -> int:
+        return num_tiles(rows)
 
-        rows = jnp.arange(0, batch, tile, dtype=jnp.int32)
-        steps, outcomes = jax.lax.scan(one_tile, self._no_steps(batch) if record else None, rows)
-        outcome = jax.tree.map(lambda leaf: leaf.reshape(batch, *leaf.shape[2:]), outcomes)
-        time, ended = jnp.arange(length)[None, :], outcome.length[:, None]
-        terminated = (time == ended - 1) & outcome.fell[:, None]
-        return Evaluation(
-            fitness=outcome.fitness,
-            feature=outcome.contact / jnp.maximum(ended, 1).astype(jnp.float32),
-            valid=~outcome.failed,
-            transitions=None if steps is None else Transition(*steps, terminated=terminated, valid=time < ended),
-            num_steps=outcome.length,
-        )
-
-    def _no_steps(self, batch: int) -> Steps:
-        """Where those of a batch will be recorded."""
-        sizes = (self.policy.num_obs, self.policy.num_actions, self.num_objectives, self.policy.num_obs)
-        return Steps(*(jnp.zeros((batch, self.config.episode_length, size), jnp.float32) for size in sizes))
-
-    def _first(
-        self, genotype: MLP, keys: Shaped[Array, "batch"] | None, steps: Steps | None, row: Int[Array, ""]
-    ) -> Episode:
-        batch = genotype[0].bias.shape[0]
+    def begin(self, batch: int, keys: Shaped[Array, "batch"] | None) -> tuple[Any, Float[Array, "batch obs"]]:
+        """In the state, the batch is the last axis."""
         if keys is None:
             state, obs = jax.tree.map(
                 lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, batch)),
@@ -321,71 +246,34 @@ class LocomotionTask(CompiledPolicyTask):
             with _brax():
                 reset = jax.vmap(self._robot.reset, out_axes=-1)(jax.vmap(jax.random.key_data)(keys))
             state, obs = reset.pipeline_state, reset.obs
-        no = jnp.zeros(batch, bool)
-        return Episode(
-            time=jnp.int32(0),
-            state=state,
-            obs=obs.T,
-            alive=~no,
-            outcome=Outcome(
-                fitness=jnp.zeros((batch, self.num_objectives), jnp.float32),
-                contact=jnp.zeros((batch, self.num_features), jnp.float32),
-                length=jnp.zeros(batch, jnp.int32),
-                fell=no,
-                failed=no,
-            ),
-            steps=steps,
-            row=row,
-        )
+        return state, obs.T
 
-    def _advance(self, genotype: MLP, episode: Episode) -> Episode:
-        """One control step of all episodes; those that have ended go on moving, but nothing of it is recorded."""
-        action = jax.vmap(apply_policy)(genotype, episode.obs)
-        step = self._step(episode.state, action.T)
-        obs, reward, contact = step.obs.T, step.reward.T, step.contact.T
+    def step(self, state: Any, action: Float[Array, "batch act"]) -> Step:
+        after, *numbers, fell = self._step(state, action.T)
+        obs, reward, contact = (number.T for number in numbers)
         finite = jnp.isfinite(jnp.sum(obs, axis=1) + jnp.sum(reward, axis=1))
-        happened = episode.alive & finite
-        only = lambda rows: jnp.where(happened[:, None], rows, 0)  # noqa: E731
-
-        def record(steps: Float[Array, "all time _"], rows: Float[Array, "batch _"]) -> Float[Array, "all time _"]:
-            return jax.lax.dynamic_update_slice(steps, only(rows)[:, None], (episode.row, episode.time, 0))
-
-        so_far, rows = episode.outcome, (episode.obs, action, reward, obs)
-        return Episode(
-            time=episode.time + 1,
-            state=step.state,
-            obs=obs,
-            alive=happened & ~step.fell,
-            outcome=Outcome(
-                fitness=so_far.fitness + only(reward),
-                contact=so_far.contact + only(contact),
-                length=so_far.length + happened.astype(jnp.int32),
-                fell=so_far.fell | (happened & step.fell),
-                failed=so_far.failed | (episode.alive & ~finite),
-            ),
-            steps=None if episode.steps is None else Steps(*map(record, episode.steps, rows)),
-            row=episode.row,
-        )
+        return Step(after, obs, reward, contact, fell, finite)
 
     @cached_property
-    def _step(self) -> Callable[..., Step]:
+    def _step(self) -> Callable[..., Any]:
         """A control step of a batch, which is the last axis."""
         vectorise = unrolled if self.config.backend in UNROLLED else lambda f: jax.vmap(f, in_axes=-1, out_axes=-1)
         step = vectorise(self._control_step)
 
-        def quiet(*arguments: Any) -> Step:
+        def quiet(*arguments: Any) -> Any:
             with _brax():
                 return step(*arguments)
 
         return quiet
 
-    def _control_step(self, state: Any, action: Float[Array, "act"]) -> Step:
+    def _control_step(self, state: Any, action: Float[Array, "act"]) -> tuple[Any, ...]:
+        """State, observation, rewards, contacts and whether it fell, of one robot."""
         from brax.envs import State
 
         zero = jnp.zeros((), jnp.float32)
         after = self._robot.step(State(state, zero, zero, zero), action)
         reward = jnp.stack([reward(after) for reward in self.scene.rewards.values()])
-        return Step(after.pipeline_state, after.obs, reward, self._contact(after.pipeline_state.x), after.done > 0.5)
+        return after.pipeline_state, after.obs, reward, self._contact(after.pipeline_state.x), after.done > 0.5
 
     def _contact(self, pose: Any) -> Float[Array, "features"]:
         """1 for each foot that touches the floor."""

@@ -1,21 +1,16 @@
 """Tasks whose solutions are policies: what those of robots and of other environments share."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Shaped
 
-from moqd.core.devices import compiled, is_traced, on_all, sharded
 from moqd.core.networks import MLP, Policy, init_mlp
-from moqd.core.types import Evaluation, Key
+from moqd.core.types import Key
 from moqd.io.errors import InputError
-from moqd.tasks.task import Replay, Task, averaged
+from moqd.tasks.task import Replay, Task
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,38 +36,3 @@ class PolicyTask(Task):
             )
         (only,) = self.replays(jax.tree.map(lambda leaf: np.asarray(leaf)[None], genotype))
         return only
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CompiledPolicyTask(PolicyTask):
-    """Its episodes are compiled, and spread over the local devices."""
-
-    uses_devices: ClassVar[bool] = True
-
-    @abstractmethod
-    def episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
-        """The episodes of a batch of policies, from the fixed initial state or from random ones."""
-
-    def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
-        """Every policy's episode, with transitions; compiled."""
-        return self._evaluate(key, genotype, record=True)
-
-    def evaluate_fitness(self, key: Key, genotype: MLP) -> Evaluation:
-        return self._evaluate(key, genotype, record=False)
-
-    def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
-        if is_traced():
-            return self._rollout(key, genotype, record)
-        return self._program[record](*on_all((key, genotype)))
-
-    @cached_property
-    def _program(self) -> Mapping[bool, Callable[[Key, MLP], Evaluation]]:
-        return {record: compiled(partial(self._rollout, record=record), fused=self.fused) for record in (False, True)}
-
-    def _rollout(self, key: Key, genotype: MLP, record: bool) -> Evaluation:
-        episodes, resamples = sharded(partial(self.episodes, record=record)), self.num_resamples
-        if resamples is None:
-            return episodes(genotype)
-        repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, resamples, axis=0), genotype)
-        keys = jax.random.split(key, repeated[0].bias.shape[0])
-        return averaged(episodes(repeated, keys), resamples)
