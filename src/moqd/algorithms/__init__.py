@@ -1,115 +1,23 @@
 """Algorithms by name. A variant is a value of a config field, never a copy of code."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from moqd.algorithms.algorithm import Algorithm, check_cells
-from moqd.algorithms.mo_cma_mae import MoCmaMaeConfig, mo_cma_mae
-from moqd.algorithms.mome import MomeConfig, mome
-from moqd.algorithms.mome_p2c import MomeP2CConfig, mome_p2c
-from moqd.algorithms.mome_pgx import MomePgxConfig, mome_pgx
-from moqd.algorithms.nsga2 import nsga2
-from moqd.algorithms.passive import with_passive_archive
-from moqd.algorithms.pga_me import PgaMeConfig, pga_me
-from moqd.algorithms.population import PopulationConfig
-from moqd.algorithms.spea2 import spea2
-from moqd.io.errors import InputError, unknown_name
-from moqd.io.options import overridden, restored
-from moqd.tasks.task import Task
+from moqd.algorithms.catalogue import ABLATIONS
+from moqd.io.lazy import lazy
 
-__all__ = ["ALGORITHMS", "Algorithm", "make_algorithm", "restore_algorithm", "with_passive_archive"]
+if TYPE_CHECKING:
+    from moqd.algorithms.algorithm import Algorithm
+    from moqd.algorithms.passive import with_passive_archive
+    from moqd.algorithms.registry import ALGORITHMS, Entry, make_algorithm, restore_algorithm
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
 
-
-class Entry(NamedTuple):
-    """What a name stands for."""
-
-    build: Callable[[str, Any, Task], Algorithm]
-    config: Any
-    passive: bool
-    """Whether it has no archive of its own and gets a passive one."""
-    summary: str
-    for_vectors: Mapping[str, Any] = MappingProxyType({})
-    """Where the defaults differ for tasks of plain parameters, whose solutions are vectors within bounds."""
-
-    def config_for(self, task: Task) -> Any:
-        """The default config for a task: the paper's for policies, what suits functions for plain parameters."""
-        return self.config if task.genes is None else replace(self.config, **self.for_vectors)
-
-
-MOME_P2C = MomeP2CConfig()
-NSGA2 = SPEA2 = PopulationConfig()
-ABLATIONS = {
-    "keep-pref": (replace(MOME_P2C, pg_preferences="parent"), "gradients keep the preference of the parent"),
-    "one-hot": (replace(MOME_P2C, pg_preferences="one-hot"), "gradients aim for one objective each"),
-    "no-actor": (replace(MOME_P2C, pg_batch=128, actor_batch=0), "without actor injection"),
-    "no-ga": (replace(MOME_P2C, pg_batch=128, ga_batch=0, actor_batch=128), "without Iso+LineDD variation"),
-    "no-crowding": (replace(MOME_P2C, crowding=False), "selection and addition without crowding"),
-}
-
-FOR_VECTORS = {
-    "ga_batch": 50,
-    "variation": "sbx:0.6,iso-line:0.2,de:0.2",
-    "iso_sigma": 0.05,
-    "line_sigma": 0.5,
-    "crowding": True,
-    "guided": True,
-}
-POPULATION = {
-    "population": 100,
-    "variation": "sbx:0.8,iso-line:0.1,de:0.1",
-    "iso_sigma": 0.05,
-    "line_sigma": 0.5,
-}
-SMALL = POPULATION | {"population": 50}
-"""What suits plain parameters, by `python -m benchmarks design`."""
-
-ALGORITHMS: dict[str, Entry] = {
-    "mome-p2c": Entry(mome_p2c, MOME_P2C, False, "policy gradients and an actor conditioned on preferences"),
-    "mome-pgx": Entry(mome_pgx, MomePgxConfig(), False, "policy gradients of each objective"),
-    "mome": Entry(mome, MomeConfig(), False, "MAP-Elites with a front in every cell", FOR_VECTORS),
-    "mo-cma-mae": Entry(
-        mo_cma_mae, MoCmaMaeConfig(), False, "CMA-ES on the hypervolume of annealed fronts, in every cell"
-    ),
-    "pga-me": Entry(pga_me, PgaMeConfig(), True, "policy gradients of the sum of objectives, with a passive archive"),
-    "pga-me-128": Entry(pga_me, PgaMeConfig(elite_cells=128), True, "pga-me with as many elites as there are cells"),
-    "nsga2": Entry(nsga2, NSGA2, True, "non-dominated sorting and crowding, with a passive archive", POPULATION),
-    "nsga2-small": Entry(nsga2, replace(NSGA2, population=256), True, "nsga2 with a small population", SMALL),
-    "spea2": Entry(spea2, SPEA2, True, "strength, density and truncation, with a passive archive", POPULATION),
-    "spea2-small": Entry(spea2, replace(SPEA2, population=256), True, "spea2 with a small population", SMALL),
-    **{
-        f"mome-p2c-{name}": Entry(mome_p2c, config, False, f"mome-p2c: {what}")
-        for name, (config, what) in ABLATIONS.items()
-    },
-}
-
-
-def make_algorithm(name: str, task: Task, **overrides: Any) -> Algorithm:
-    """An algorithm by its name, for a task; `overrides` are fields of its config, such as `num_cells`."""
-    if not isinstance(task, Task):
-        raise InputError(f"task is {task!r}; give a task, such as make_task('arm-2').")
-    config = overridden(_entry(name).config_for(task), overrides, f"algorithm {name!r}")
-    return _build(name, config, task)
-
-
-def restore_algorithm(record: Mapping[str, Any], task: Task) -> Algorithm:
-    """The algorithm that a file describes by its name and options, as `moqd.io.options.recorded` gave them."""
-    values = dict(record)
-    name = values.pop("name", None)
-    return _build(name, restored(_entry(name).config, values, f"algorithm {name!r}"), task)
-
-
-def _entry(name: Any) -> Entry:
-    if name not in ALGORITHMS:
-        raise unknown_name("algorithm", name, ALGORITHMS)
-    return ALGORITHMS[name]
-
-
-def _build(name: str, config: Any, task: Task) -> Algorithm:
-    entry = ALGORITHMS[name]
-    check_cells(config.num_cells, task)
-    algorithm = entry.build(name, config, task)
-    if not entry.passive:
-        return algorithm
-    return with_passive_archive(algorithm, task, num_cells=config.num_cells, front_length=config.front_length)
+__all__ = [
+    "ABLATIONS",
+    "ALGORITHMS",
+    "Algorithm",
+    "Entry",
+    "make_algorithm",
+    "restore_algorithm",
+    "with_passive_archive",
+]

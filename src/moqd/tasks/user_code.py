@@ -8,12 +8,11 @@ import hashlib
 import importlib.util
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import cloudpickle
-import tyro
 
 from moqd.io.errors import AGAIN, InputError
 from moqd.tasks import TASKS, Entry
@@ -29,7 +28,7 @@ SPECS: list[str] = []
 class OwnConfig:
     """What a run records of a task of the user's own."""
 
-    fingerprint: Annotated[str, tyro.conf.Suppress] = ""
+    fingerprint: str = field(default="", metadata={"hidden": True})
     """Of the file that it came from."""
 
 
