@@ -54,10 +54,6 @@ class Config:
     """The rate."""
     hidden_sizes: Sequence[int] = (64, 64)
     """The layers."""
-    window: tuple[int, int] = (1, 2)
-    """The window."""
-    bounds: tuple[float, float] | None = None
-    """The bounds."""
     backend: Literal["spring", "positional", "mjx"] = "spring"
     """The backend."""
     colour: Literal["RED", "BLUE"] | None = None
@@ -139,9 +135,6 @@ def train(line):
         ("--grid 2 3 -- arm", {}, {"grid": (2, 3)}),
         ("arm --grid 2 3 --grid 7", {}, {"grid": 7}),
         ("arm --hidden-sizes 8 9 --seed 1", {"seed": 1}, {"hidden_sizes": (8, 9)}),
-        ("--window 3 4 arm", {}, {"window": (3, 4)}),
-        ("arm --bounds 3 4", {}, {"bounds": (3.0, 4.0)}),
-        ("arm --bounds None", {}, {}),
         ("arm --backend mjx --colour BLUE", {}, {"backend": "mjx", "colour": "BLUE"}),
         ("--no-crowding arm", {}, {"crowding": False}),
         ("--no_crowding arm --crowding", {}, {}),
@@ -188,7 +181,6 @@ def test_good_input_gives_its_values(line, general, algorithm, capsys):
         ("arm --rate -1x", "--rate is '-1x'; give a number."),
         ("arm --reference-point 1 x", "--reference-point has the value 'x'; give numbers."),
         ("arm --hidden-sizes 8 8.5", "--hidden-sizes has the value '8.5'; give whole numbers."),
-        ("arm --window 1 x", "--window has the value 'x'; give 2 whole numbers."),
         ("arm --grid x", "--grid is 'x'; give a whole number, or several."),
         ("arm --grid 10x10", "--grid is '10x10'; give a whole number, or several."),
         ("--grid 10 2.5 arm", "--grid has the value '2.5'; give a whole number, or several."),
@@ -200,11 +192,6 @@ def test_good_input_gives_its_values(line, general, algorithm, capsys):
         ("arm --grid", "--grid needs a value; give a whole number, or several."),
         ("arm --out", "--out needs a value; give a path."),
         ("arm --backend", "--backend needs a value; give 'spring', 'positional' or 'mjx'."),
-        ("arm --window", "--window has 0 values; give 2 whole numbers."),
-        ("arm --window 1 --seed 2", "--window has 1 value; give 2 whole numbers."),
-        ("arm --window 1 2 3", "unexpected '3'; moqd train takes only TASK besides its options."),
-        ("arm --bounds 1", "--bounds has 1 value; give 2 numbers."),
-        ("arm --bounds 1 2 3", "unexpected '3'; moqd train takes only TASK besides its options."),
         # choices
         ("arm --backend brax", "--backend is 'brax'; give 'spring', 'positional' or 'mjx'."),
         ("arm --colour red", "--colour is 'red'; give 'RED' or 'BLUE'."),

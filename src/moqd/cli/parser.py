@@ -55,13 +55,13 @@ class Argument:
     name: str
     """`--seed`, or `TASK` if it is positional."""
     kind: Kind
-    count: int | None
-    """How many values it has; 0 for a switch, None for any number."""
+    many: bool
+    """Whether it has any number of values."""
+    single: bool
+    """Whether one of these stands for itself, and only several are a tuple."""
     optional: bool
     """Whether None is a value."""
     required: bool
-    single: bool
-    """Whether one value stands for itself, and only several are a tuple."""
     repeated: bool
 
     @property
@@ -69,20 +69,19 @@ class Argument:
         return not self.name.startswith("-")
 
     @property
+    def switch(self) -> bool:
+        return self.kind is KINDS[bool]
+
+    @property
     def wanted(self) -> str:
         """What to give, in words."""
-        if self.single:
-            return f"{self.kind.one}, or several"
-        return self.kind.one if self.count == 1 else f"{self.count or ''} {self.kind.many}".strip()
+        return f"{self.kind.one}, or several" if self.single else self.kind.many if self.many else self.kind.one
 
     def usage(self, default: Any) -> str:
         """What to write; a switch that is on can also be turned off."""
-        if self.positional:
-            return self.name
-        if self.count == 0:
+        if self.switch:
             return f"{self.name}, --no-{self.name[2:]}" if default else self.name
-        metavars = [self.kind.metavar] * (self.count or 1)
-        return " ".join([self.name, *metavars, *(["..."] if self.count is None else [])])
+        return self.name if self.positional else f"{self.name} {self.kind.metavar}{' ...' * self.many}"
 
     def take(self, words: deque[str], reserved: int = 0, more_expected: bool = False) -> list[str]:
         """Its values, from the front of the words.
@@ -90,12 +89,11 @@ class Argument:
         Where it has any number of values, it leaves the last `reserved` words to positional arguments. While one of
         these is expected, `more_expected`, a word that is neither a value nor a number is left to that.
         """
-        if self.count is not None:
-            most = 1 if self.optional and words and words[0] == "None" else self.count
-            return [words.popleft() for _ in range(min(most, len(words)))]
-        could_be = lambda word: _converts(self.kind.convert, word) or _converts(float, word)  # noqa: E731
         values: list[str] = []
-        while len(words) > reserved and not (more_expected and values and not could_be(words[0])):
+        could_be = lambda word: _converts(self.kind.convert, word) or _converts(float, word)  # noqa: E731
+        while words and (not values or self.many) and not (self.many and len(words) <= reserved):
+            if values and more_expected and not could_be(words[0]):
+                break
             values.append(words.popleft())
         return values
 
@@ -104,7 +102,7 @@ class Argument:
         values = [self._value(words) for words in given]
         if self.repeated:
             return tuple(values)
-        if self.count is not None or self.single:
+        if not self.many or self.single:
             return values[-1]
         joined: tuple[Any, ...] | None = ()
         for value in values:
@@ -112,15 +110,13 @@ class Argument:
         return joined
 
     def _value(self, words: Sequence[str]) -> Any:
-        if self.count == 0:
+        if self.switch:
             return words[0] == "True"
         if self.optional and list(words) == ["None"]:
             return None
-        one = self.count == 1 or self.single
+        one = self.single or not self.many
         if one and not words:
             raise InputError(f"{self.name} needs a value; give {self.wanted}.")
-        if self.count is not None and len(words) != self.count:
-            raise InputError(f"{self.name} has {len(words)} value{'s' * (len(words) != 1)}; give {self.wanted}.")
         for word in words:
             if not _converts(self.kind.convert, word):
                 verb = "is" if one and len(words) == 1 else "has the value"
@@ -154,45 +150,24 @@ def values_of(part: Any) -> dict[str, Any]:
 
 
 def _argument(known: Field[Any], hint: Any) -> Argument:
-    positional = known.metadata.get("positional")
-    repeated = known.metadata.get("repeated", False)
-    hint, optional = _without_none(hint)
     single = hint == ONE_OR_SEVERAL
-    element, count = (int, None) if single else _element(hint)
+    union = get_args(hint) if get_origin(hint) in (Union, types.UnionType) and not single else (hint,)
+    (value, *others) = [tuple[int, ...]] if single else [member for member in union if member is not types.NoneType]
+    many = get_origin(value) in (tuple, list, Sequence)
+    elements = {element for element in get_args(value) if element is not ...} if many else {value}
+    if others or len(elements) != 1:
+        raise TypeError(f"{hint} cannot be a flag: it is several types.")
+    repeated = known.metadata.get("repeated", False)
     return Argument(
         field=known.name,
-        name=positional or flag_of(known.name),
-        kind=_kind(element),
-        count=1 if repeated else 0 if hint is bool else count,
-        optional=optional,
-        required=known.default is MISSING and known.default_factory is MISSING,
+        name=known.metadata.get("positional") or f"--{known.name.replace('_', '-')}",
+        kind=_kind(elements.pop()),
+        many=many and not repeated,
         single=single,
+        optional=len(union) > 1,
+        required=known.default is MISSING and known.default_factory is MISSING,
         repeated=repeated,
     )
-
-
-def flag_of(field: str) -> str:
-    return f"--{field.replace('_', '-')}"
-
-
-def _without_none(hint: Any) -> tuple[Any, bool]:
-    """(T, True) of `T | None`, (T, False) of T."""
-    if hint == ONE_OR_SEVERAL or get_origin(hint) not in (Union, types.UnionType):
-        return hint, False
-    others = [member for member in get_args(hint) if member is not types.NoneType]
-    if len(others) > 1:
-        raise TypeError(f"{hint} cannot be a flag: it is several types.")
-    return others[0], True
-
-
-def _element(hint: Any) -> tuple[Any, int | None]:
-    """What each value is, and how many there are; None for any number."""
-    if get_origin(hint) not in (tuple, list, Sequence):
-        return hint, 1
-    elements = [element for element in get_args(hint) if element is not ...]
-    if len(set(elements)) != 1:
-        raise TypeError(f"{hint} cannot be a flag: its elements are of several types.")
-    return elements[0], len(elements) if get_origin(hint) is tuple and ... not in get_args(hint) else None
 
 
 def _kind(hint: Any) -> Kind:
@@ -266,7 +241,7 @@ class Line:
                 known.setdefault(argument.name, argument)
                 self.owners.setdefault(argument.name, []).append(owner)
         self.flags = {name: argument for name, argument in known.items() if not argument.positional}
-        self.flags |= {f"--no-{name[2:]}": argument for name, argument in self.flags.items() if argument.count == 0}
+        self.flags |= {f"--no-{name[2:]}": argument for name, argument in self.flags.items() if argument.switch}
         self._match([group for group in self.groups if group.flag not in HELP])
         return self
 
@@ -277,7 +252,7 @@ class Line:
             if group.flag and argument is None:
                 self._mistaken(self._unknown(group))
                 continue
-            if argument is not None and argument.count == 0:
+            if argument is not None and argument.switch:
                 if words and (group.inline or words[0].lower() in ("true", "false")):
                     name, value = argument.name, words.popleft()
                     self._mistaken(f"{name} takes no value, but got {value!r}; give {name} or --no-{name[2:]}.")
@@ -297,13 +272,13 @@ class Line:
     def _spare(self, group: Group) -> int:
         """How many of its words may be positional arguments."""
         argument = self.flags.get(group.flag)
-        return max(0, len(group.words) - (0 if argument is None else 1 if argument.count is None else argument.count))
+        return max(0, len(group.words) - (argument is not None and not argument.switch))
 
     def _add(self, argument: Argument, words: list[str]) -> None:
         self.given.setdefault(argument.name, []).append(words)
 
     def _mistaken(self, sentence: str) -> None:
-        """The first mistake is told; where help is asked for, none."""
+        """Only the first mistake is told."""
         self.mistake = self.mistake or InputError(sentence)
 
     def _unknown(self, group: Group) -> str:

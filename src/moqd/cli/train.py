@@ -113,11 +113,11 @@ class Plan(NamedTuple):
 def plan_of(arguments: Sequence[str], out: Console) -> Plan:
     """The options, with those of the task and the algorithm that they name as flags beside them."""
     line = Line("moqd train", arguments)
+    if (algorithm := line.word("--algorithm")) is not None and algorithm not in ALGORITHMS:
+        raise unknown_name("algorithm", algorithm, ALGORITHMS)
     line.match(TrainOptions, OwnOptions, others={name: one.config for name, one in (TASKS | ALGORITHMS).items()})
     given = line.values(TrainOptions)
     named = named_task(line, given.get("task"))
-    if (algorithm := given.get("algorithm")) is not None and algorithm not in ALGORITHMS:
-        raise unknown_name("algorithm", algorithm, ALGORITHMS)
     if given.get("config") is not None:
         defaults = _defaults_again(given["config"], given, named)
     elif named is None and given.get("preset") != "quick" and not line.help:
