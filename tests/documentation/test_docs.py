@@ -89,6 +89,7 @@ def test_every_command_is_one(page, line, monkeypatch, tmp_path):
     module = import_module(f"moqd.cli.{words[0]}")
     for name in {*loading, "make_task"} & set(vars(module)):
         monkeypatch.setattr(module, name, parsed)
+    monkeypatch.setattr("moqd.cli.look.look_at", parsed)
     own = [word for word in words if word.startswith("--task") or ".py:" in word]
     if own:  # a file that is the reader's
         monkeypatch.setattr("moqd.tasks.user_code.load_own", lambda *_, **__: moqd.make_task("arm-2"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 
 from moqd.algorithms.catalogue import CATALOGUE
-from moqd.cli.listing import describe, print_list
+from moqd.cli.output import describe, print_list
 from moqd.cli.own import parse
 from moqd.io.errors import unknown_name
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
+from moqd.cli.output import say
 from moqd.cli.own import parse
 from moqd.io.errors import InputError
 from moqd.runs.folder import load_run
@@ -61,10 +62,9 @@ def main(arguments: Sequence[str], out: Console) -> int:
         else:
             page = explorer_page(runs, gaits=gaits, budget=options.budget, served=True, tick=tick)
     if not options.serve:
-        out.print(
+        say(
+            out,
             f"written to [bold]{escape(str(path))}[/] ({size:.1f} MB); open it in a browser (a double-click will do)",
-            highlight=False,
-            soft_wrap=True,
         )
         return 0
 
@@ -77,11 +77,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
             f"port {options.port} of {HOST} cannot be used ({error.strerror}); give another --port."
         ) from error
     with server:
-        out.print(
-            f"open [bold]{escape(server.address)}[/] in a browser of this machine; Ctrl-C ends it",
-            highlight=False,
-            soft_wrap=True,
-        )
+        say(out, f"open [bold]{escape(server.address)}[/] in a browser of this machine; Ctrl-C ends it")
         try:
             server.serve_forever()
         except KeyboardInterrupt:

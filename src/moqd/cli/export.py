@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from moqd.choose.export import export_csv
+from moqd.cli.output import say
 from moqd.cli.own import parse
 from moqd.io.errors import InputError
 from moqd.runs.folder import load_run
@@ -35,5 +36,5 @@ def main(arguments: Sequence[str], out: Console) -> int:
         raise InputError(f"--out is {str(path)!r}; give a file in a folder that is there.")
     export_csv(result, path)
     number = len(result.solutions().cell)
-    out.print(f"{number} solutions written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
+    say(out, f"{number} solutions written to [bold]{escape(str(path))}[/]")
     return 0

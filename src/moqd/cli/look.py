@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from moqd.cli.listing import describe
+from moqd.cli.output import describe
 from moqd.core.devices import compiled
 from moqd.core.networks import num_parameters
 from moqd.io.errors import EvaluationError, InputError

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from rich.console import Console
 from rich.markup import escape
 
+from moqd.cli.output import say
 from moqd.cli.parser import HELP
 from moqd.io.errors import DivergenceError, EvaluationError, InputError, StorageError, unknown_name
 
@@ -45,10 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             return import_module(f"moqd.cli.{arguments[0]}").main(arguments[1:], out)
     except (InputError, EvaluationError, DivergenceError) as error:
-        err.print(f"[red]moqd:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        say(err, f"[red]moqd:[/] {escape(str(error))}")
         return 2
     except (StorageError, OSError) as error:
-        err.print(f"[red]moqd:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        say(err, f"[red]moqd:[/] {escape(str(error))}")
         return 1
     except KeyboardInterrupt:
         err.print("[yellow]stopped.[/]")

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from moqd.choose.pick import RULES, Choice, Solution, choose, neighbours, reevaluated, solution_of, varies
 from moqd.choose.policy_file import SUFFIXES, export_policy
+from moqd.cli.output import say
 from moqd.cli.own import parse
 from moqd.io.errors import InputError
 from moqd.runs.folder import Run, Solutions, load_run
@@ -160,7 +161,7 @@ def _show(out: Console, run: Run, rows: Sequence[int], shown: Sequence[Solution]
     if (parameters := _parameters(chosen)) is not None:
         texts = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in parameters.values())
         named = ", ".join(f"{name} = {text}" for name, text in zip(parameters, texts, strict=True))
-        out.print(f"parameters of the chosen one: {escape(named)}", highlight=False, soft_wrap=True)
+        say(out, f"parameters of the chosen one: {escape(named)}")
 
 
 def _parameters(chosen: Solution) -> dict[str, Any] | None:
@@ -205,4 +206,4 @@ def _film(chosen: Solution, path: Path, out: Console) -> None:
 
 def _say(out: Console, options: PickOptions, text: str) -> None:
     if not options.json:
-        out.print(text, highlight=False, soft_wrap=True)
+        say(out, text)

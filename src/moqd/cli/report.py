@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
+from moqd.cli.output import say
 from moqd.cli.own import parse
 from moqd.io.errors import StorageError
 from moqd.runs.folder import Run, load_run
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
         write_report_of(options.run, out, options.out)
         return 0
     path = write_run_report(load_run(options.run), out, options.out)
-    out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
+    say(out, f"written to [bold]{escape(str(path))}[/]")
     return 0
 
 
@@ -60,13 +61,12 @@ def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
         path = write_study_report(results, to or folder)
     if results.unfinished:
         number = len(results.unfinished)
-        out.print(
+        say(
+            out,
             f"[yellow]{number} of {len(plan.runs)} runs are not finished[/]: the report lists them, but its numbers do "
             "not count them.",
-            highlight=False,
-            soft_wrap=True,
         )
-    out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
+    say(out, f"written to [bold]{escape(str(path))}[/]")
 
 
 def is_study(folder: Path) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.markup import escape
 
+from moqd.cli.output import say
 from moqd.cli.own import OwnOptions, load_tasks
 from moqd.cli.parser import Line
 from moqd.cli.report import is_study, write_report_of
@@ -102,7 +103,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
     def at_once() -> None:
         display.stop()
         workers.kill()
-        out.print(f"[yellow]stopped at once[/]; {again}", highlight=False, soft_wrap=True)
+        say(out, f"[yellow]stopped at once[/]; {again}")
 
     control.under_way.set()
     with signals(control, told, at_once) as exit_code:
@@ -110,16 +111,15 @@ def main(arguments: Sequence[str], out: Console) -> int:
             manner = Manner(cores, options.checkpoint_minutes, options.timing, own.accept_changes)
             whole = conduct(plan, root, workers, manner, display, lambda: control.stopping)
         if not whole:
-            out.print(f"stopped. Everything is saved; {again}", highlight=False, soft_wrap=True)
+            say(out, f"stopped. Everything is saved; {again}")
             return exit_code()
     write_report_of(folder, out)
     missing = len(plan.runs) - counts_of(standings_of(root, plan))["done"]
     if missing:
-        out.print(
+        say(
+            out,
             f"[red]{missing} of {len(plan.runs)} runs are not done[/]: {command} --status says why; start the study "
             "again to try them again.",
-            highlight=False,
-            soft_wrap=True,
         )
         return 1
     return 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from moqd.cli.listing import print_list
+from moqd.cli.output import print_list
 from moqd.cli.own import OwnOptions, named_task
 from moqd.cli.parser import Line, values_of
 from moqd.io.errors import InputError

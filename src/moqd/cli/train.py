@@ -18,6 +18,7 @@ from moqd.runs.compilation import use_cache
 from moqd.runs.folder import CONFIG, read_config
 from moqd.runs.presets import preset_for
 from moqd.runs.session import SEEDS, run
+from moqd.study.plan import DEFAULT_ITERATIONS
 from moqd.tasks import TASKS, make_task
 
 
@@ -60,9 +61,6 @@ class TrainOptions:
     """Where hypervolume is measured from, one number per objective. If not given: the task's own."""
     devices: int | None = None
     """How many local devices the population is spread over. If not given: every CPU core, or every GPU."""
-
-
-DEFAULT_ITERATIONS = 1000
 
 
 def main(arguments: Sequence[str], out: Console) -> int:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from moqd.cli.output import say
 from moqd.cli.report import write_run_report
 from moqd.core.metrics import global_front
 from moqd.io.errors import StoppedError, to_resume
@@ -29,30 +30,24 @@ def watch(out: Console, folder: Path, tensorboard: bool, start: Callable[[list[C
     how = f"continue with: [bold]{escape(to_resume(folder))}[/]"
 
     def told() -> None:
-        out.print("[yellow]stopping[/] when this chunk is done and saved; once more stops at once", highlight=False)
+        say(out, "[yellow]stopping[/] when this chunk is done and saved; once more stops at once")
 
     def at_once() -> None:
         display.stop()
         saved = (folder / CONFIG).exists()
-        Console(stderr=True).print(
-            f"[yellow]stopped at once[/]{f'; {how}' if saved else ''}", highlight=False, soft_wrap=True
-        )
+        say(Console(stderr=True), f"[yellow]stopped at once[/]{f'; {how}' if saved else ''}")
 
     with signals(control, told, at_once) as exit_code:
         try:
             with display:
                 result = start(callbacks, control)
         except StoppedError as stopped:
-            out.print(f"{stopped} Everything is saved; {how}", highlight=False, soft_wrap=True)
+            say(out, f"{stopped} Everything is saved; {how}")
             return exit_code()
     _show(out, result)
     report = write_run_report(result, out)
     picture = folder / "figures" / "overview.png"
-    out.print(
-        f"written to [bold]{escape(str(report))}[/]; to see it at a glance, open [bold]{escape(str(picture))}[/]",
-        highlight=False,
-        soft_wrap=True,
-    )
+    say(out, f"written to [bold]{escape(str(report))}[/]; to see it at a glance, open [bold]{escape(str(picture))}[/]")
     return 0
 
 
@@ -69,7 +64,7 @@ def _show(out: Console, result: Run) -> None:
 
     best = global_front(result.archive)
     if not len(best):
-        out.print(f"the archive is empty: {_why_empty(last)}", highlight=False, soft_wrap=True)
+        say(out, f"the archive is empty: {_why_empty(last)}")
         return
     out.print(f"the global front has {len(best)} solutions; its ends:", highlight=False)
     table = Table(box=SIMPLE_HEAD)
@@ -81,7 +76,7 @@ def _show(out: Console, result: Run) -> None:
         table.add_row(Text(name), *(f"{value:.4g}" for value in solution))
     out.print(table)
     for fact in lost_evaluations(result):
-        out.print(escape(fact), highlight=False, soft_wrap=True)
+        say(out, escape(fact))
 
 
 def _why_empty(last: Mapping[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""Lists with a line for each name, and one name in full."""
+"""What commands print: sentences, lists with a line for each name, and one name in full."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,3 +32,8 @@ def describe(out: Console, name: str, summary: str, config: Any, details: Mappin
     out.print("options", style="dim")
     print_options(out, config)
     out.print()
+
+
+def say(out: Console, text: str) -> None:
+    """A sentence, with markup; the terminal wraps it, so that paths and commands can be copied."""
+    out.print(text, highlight=False, soft_wrap=True)
