@@ -16,6 +16,8 @@ with install_import_hook("moqd", "tests.typecheck.check"):
 
     for name in moqd.__all__:  # which are imported when they are first used
         getattr(moqd, name)
+    for entry in (*moqd.tasks.TASKS.values(), *moqd.algorithms.ALGORITHMS.values()):
+        entry.load()
     for command in COMMANDS:
         import_module(f"moqd.cli.{command}")
     import moqd.cli.look

@@ -20,5 +20,5 @@ def odd_task(monkeypatch):
         feature_bounds=[(0.0, 0.5)],
         reference_point=[0.0, 1.0],
     )
-    monkeypatch.setitem(TASKS, "odd", Entry(lambda config: task, OwnConfig(), "from [/here]"))
+    monkeypatch.setitem(TASKS, "odd", Entry("from [/here]", lambda: (lambda config: task, OwnConfig())))
     monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")  # which takes seconds

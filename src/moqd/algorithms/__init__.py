@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from moqd.algorithms.catalogue import ABLATIONS
+from moqd.algorithms.catalogue import ABLATIONS, ALGORITHMS, Entry
 from moqd.io.lazy import lazy
 
 if TYPE_CHECKING:
     from moqd.algorithms.algorithm import Algorithm
     from moqd.algorithms.passive import with_passive_archive
-    from moqd.algorithms.registry import ALGORITHMS, Entry, make_algorithm, restore_algorithm
+    from moqd.algorithms.registry import make_algorithm, restore_algorithm
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 

@@ -1,41 +1,14 @@
-"""The algorithms of the catalogue, imported: how each is built, and its options."""
+"""Algorithms by their names, for a task."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from importlib import import_module
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from moqd.algorithms.algorithm import Algorithm, check_cells
-from moqd.algorithms.catalogue import CATALOGUE, NOTHING, Listed
+from moqd.algorithms.catalogue import ALGORITHMS, Entry
 from moqd.algorithms.passive import with_passive_archive
 from moqd.io.errors import InputError, unknown_name
 from moqd.io.options import overridden, restored
 from moqd.tasks.task import Task
-
-
-class Entry(NamedTuple):
-    """What a name stands for."""
-
-    build: Callable[[str, Any, Task], Algorithm]
-    config: Any
-    passive: bool
-    """Whether it has no archive of its own and gets a passive one."""
-    summary: str
-    for_vectors: Mapping[str, Any] = NOTHING
-    """Where the defaults differ for tasks of plain parameters, whose solutions are vectors within bounds."""
-
-    def config_for(self, task: Task) -> Any:
-        """The default config for a task: the paper's for policies, what suits functions for plain parameters."""
-        return self.config if task.genes is None else replace(self.config, **self.for_vectors)
-
-
-def _imported(listed: Listed) -> Entry:
-    module = import_module(f"moqd.algorithms.{listed.module}")
-    config = getattr(module, listed.config)(**listed.changes)
-    return Entry(getattr(module, listed.module), config, listed.passive, listed.summary, listed.for_vectors)
-
-
-ALGORITHMS: dict[str, Entry] = {name: _imported(listed) for name, listed in CATALOGUE.items()}
 
 
 def make_algorithm(name: str, task: Task, **overrides: Any) -> Algorithm:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from moqd.algorithms.catalogue import CATALOGUE
+from moqd.algorithms import ALGORITHMS
 from moqd.cli.output import describe, print_list
 from moqd.cli.own import parse
 from moqd.io.errors import unknown_name
@@ -25,19 +25,16 @@ def main(arguments: Sequence[str], out: Console) -> int:
         print_list(
             out,
             ("solves", "algorithm"),
-            {name: ("policies" if one.policies else "all", one.summary) for name, one in CATALOGUE.items()},
+            {name: ("policies" if one.policies else "all", one.summary) for name, one in ALGORITHMS.items()},
         )
         out.print("\n[bold]moqd algorithms NAME[/] shows one with its options.", highlight=False)
         return 0
-    if name not in CATALOGUE:
-        raise unknown_name("algorithm", name, CATALOGUE)
-
-    from moqd.algorithms import ALGORITHMS  # here, because JAX takes its time
-
+    if name not in ALGORITHMS:
+        raise unknown_name("algorithm", name, ALGORITHMS)
     entry = ALGORITHMS[name]
     vectors = ", ".join(f"{option}={value}" for option, value in entry.for_vectors.items())
     details = {
-        "solves": "tasks whose solutions are policies" if CATALOGUE[name].policies else "all tasks",
+        "solves": "tasks whose solutions are policies" if entry.policies else "all tasks",
         "archive": "passive: it is filled, but not selected from" if entry.passive else "its own",
         **({"for plain parameters": vectors} if vectors else {}),
     }

@@ -9,7 +9,7 @@ from moqd.cli.output import print_list
 from moqd.cli.own import OwnOptions, named_task
 from moqd.cli.parser import Line, values_of
 from moqd.io.errors import InputError
-from moqd.tasks.catalogue import CATALOGUE
+from moqd.tasks import TASKS
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
 
     from moqd.cli.look import look_at, sample  # here, because JAX takes its time
     from moqd.core.devices import use_devices
-    from moqd.tasks import TASKS, make_task
+    from moqd.tasks import make_task
 
     line = Line("moqd tasks", arguments)
     line.match(TasksOptions, OwnOptions, others={name: entry.config for name, entry in TASKS.items()})
@@ -54,8 +54,8 @@ def main(arguments: Sequence[str], out: Console) -> int:
 
 def _list(out: Console) -> int:
     sizes = {
-        name: (*(f"{size:,}" for size in (one.objectives, one.features, one.parameters)), one.summary)
-        for name, one in CATALOGUE.items()
+        name: (*([f"{size:,}" for size in entry.sizes or ()] or [""] * 3), entry.summary)
+        for name, entry in TASKS.items()
     }
     print_list(out, ("obj", "feat", "params", "task"), sizes)
     out.print("\nobj: objectives, feat: features, params: parameters of a solution", style="dim", highlight=False)

@@ -1,8 +1,11 @@
-"""Packages whose names are imported when they are first used (PEP 562), so that what needs little starts at once."""
+"""What is imported when it is first used, so that what needs little, such as the command line's lists, starts at once:
+names of packages (PEP 562), and tasks and algorithms by their names."""
 
 import ast
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -42,3 +45,34 @@ def _submodule(package: str, name: str) -> Any:
         if error.name != path:
             raise
         raise missing from None
+
+
+Loaded = tuple[Callable[..., Any], Any]
+"""A function that builds a task or an algorithm, and the config with its defaults."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a name of a task or an algorithm stands for."""
+
+    summary: str
+    load: Callable[[], Loaded]
+    """Imports what is needed."""
+
+    @property
+    def build(self) -> Callable[..., Any]:
+        return self.load()[0]
+
+    @property
+    def config(self) -> Any:
+        return self.load()[1]
+
+
+def loader(module: str, function: str, config: str, *first: Any, **changes: Any) -> Callable[[], Loaded]:
+    """By the names of a module, of a function in it with these first arguments, and of a config with these changes."""
+
+    def load() -> Loaded:
+        found = import_module(module)
+        return partial(getattr(found, function), *first), getattr(found, config)(**changes)
+
+    return load

@@ -1,38 +1,39 @@
-"""The table of tasks: what each name stands for. It imports no JAX, so that the command line lists it at once."""
+"""The table of tasks. It imports no JAX, so that the command line lists it at once."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+
+from moqd.io.lazy import Listed, loader
 
 
-class Listed(NamedTuple):
-    """A task that is not imported yet."""
+@dataclass(frozen=True)
+class Entry(Listed):
+    """What a name stands for."""
 
-    summary: str
-    objectives: int
-    features: int
-    parameters: int
-    """With the defaults of its options."""
-    build: str
-    """The function that builds it, as MODULE:NAME in moqd.tasks; a robot's is given the name too."""
-    config: str
-    """The class of its options, in the same module."""
+    sizes: tuple[int, int, int] | None = None
+    """Objectives, features and parameters, with the defaults of the config."""
     policies: bool = False
     """Whether its solutions are policies, so that it suits algorithms with policy gradients."""
 
 
-def _robot(summary: str, objectives: int, features: int, parameters: int) -> Listed:
-    return Listed(summary, objectives, features, parameters, "locomotion:locomotion", "LocomotionConfig", policies=True)
+def _robot(name: str, summary: str, objectives: int, features: int, parameters: int) -> Entry:
+    load = loader("moqd.tasks.locomotion", "locomotion", "LocomotionConfig", name)
+    return Entry(summary, load, (objectives, features, parameters), policies=True)
 
 
-CATALOGUE: dict[str, Listed] = {
-    "ant-2": _robot("an ant runs fast, with little energy", 2, 4, 6472),
-    "ant-3": _robot("an ant runs along x and y, with little energy", 3, 4, 6472),
-    "halfcheetah-2": _robot("a planar cheetah runs fast, with little energy", 2, 2, 5702),
-    "hopper-2": _robot("a leg hops fast, with little energy", 2, 1, 5123),
-    "hopper-3": _robot("a leg hops fast and high, with little energy", 3, 1, 5123),
-    "walker-2": _robot("two legs walk fast, with little energy", 2, 2, 5702),
-    "arm-2": Listed("an arm reaches everywhere, with little torque", 2, 2, 12, "analytic:arm", "ArmConfig"),
-    "rastrigin-2": Listed(
-        "two Rastrigin functions with optima apart", 2, 2, 10, "analytic:rastrigin", "RastriginConfig"
+TASKS: dict[str, Entry] = {
+    "ant-2": _robot("ant-2", "an ant runs fast, with little energy", 2, 4, 6472),
+    "ant-3": _robot("ant-3", "an ant runs along x and y, with little energy", 3, 4, 6472),
+    "halfcheetah-2": _robot("halfcheetah-2", "a planar cheetah runs fast, with little energy", 2, 2, 5702),
+    "hopper-2": _robot("hopper-2", "a leg hops fast, with little energy", 2, 1, 5123),
+    "hopper-3": _robot("hopper-3", "a leg hops fast and high, with little energy", 3, 1, 5123),
+    "walker-2": _robot("walker-2", "two legs walk fast, with little energy", 2, 2, 5702),
+    "arm-2": Entry(
+        "an arm reaches everywhere, with little torque", loader("moqd.tasks.analytic", "arm", "ArmConfig"), (2, 2, 12)
     ),
-    "dtlz2-5": Listed("DTLZ2 with five objectives", 5, 2, 14, "analytic:dtlz2", "Dtlz2Config"),
+    "rastrigin-2": Entry(
+        "two Rastrigin functions with optima apart",
+        loader("moqd.tasks.analytic", "rastrigin", "RastriginConfig"),
+        (2, 2, 10),
+    ),
+    "dtlz2-5": Entry("DTLZ2 with five objectives", loader("moqd.tasks.analytic", "dtlz2", "Dtlz2Config"), (5, 2, 14)),
 }

@@ -1,37 +1,13 @@
-"""The tasks of the catalogue, imported: how each is built, and its options."""
+"""Tasks by their names."""
 
-from collections.abc import Callable
 from dataclasses import asdict, fields, replace
-from functools import partial
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from moqd.core.types import Genotype
 from moqd.io.errors import unknown_name
 from moqd.io.options import overridden
-from moqd.tasks.catalogue import CATALOGUE, Listed
+from moqd.tasks.catalogue import TASKS
 from moqd.tasks.task import Replay, Task
-
-
-class Entry(NamedTuple):
-    """What a name stands for."""
-
-    build: Callable[[Any], Task]
-    config: Any
-    summary: str
-    policies: bool = False
-    """Whether its solutions are policies, so that it suits algorithms with policy gradients."""
-
-
-def _imported(name: str, listed: Listed) -> Entry:
-    place, _, function = listed.build.partition(":")
-    module = import_module(f"moqd.tasks.{place}")
-    build = getattr(module, function)
-    config = getattr(module, listed.config)()
-    return Entry(partial(build, name) if listed.policies else build, config, listed.summary, listed.policies)
-
-
-TASKS: dict[str, Entry] = {name: _imported(name, listed) for name, listed in CATALOGUE.items()}
 
 
 def make_task(name: str, **overrides: Any) -> Task:

@@ -65,7 +65,8 @@ def load_own(spec: str, *, accept_changes: bool = False) -> Task:
     OWN[task.name] = task
     SPECS.append(f"{path.resolve()}:{name}")
     AGAIN.append(f"--task {shlex.quote(spec)}")
-    TASKS[task.name] = Entry(build, OwnConfig(fingerprint), f"from {path.name}", task.policy is not None)
+    config, policies = OwnConfig(fingerprint), task.policy is not None
+    TASKS[task.name] = Entry(f"from {path.name}", lambda: (build, config), policies=policies)
     return task
 
 
