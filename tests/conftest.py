@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from jaxtyping import install_import_hook
@@ -11,7 +12,15 @@ import tests.typecheck  # noqa: F401  the hook wants it imported
 
 with install_import_hook("moqd", "tests.typecheck.check"):
     import moqd
-    import moqd.cli.main
+    from moqd.cli.main import COMMANDS
+
+    for name in moqd.__all__:  # which are imported when they are first used
+        getattr(moqd, name)
+    for entry in (*moqd.tasks.TASKS.values(), *moqd.algorithms.ALGORITHMS.values()):
+        entry.load()
+    for command in COMMANDS:
+        import_module(f"moqd.cli.{command}")
+    import moqd.cli.look
     import moqd.report
 
 import jax

@@ -1,58 +1,45 @@
 """Multi-objective quality-diversity: many different good solutions, each in many trade-offs."""
 
-from collections.abc import Sequence
 from importlib.metadata import version
-from os import PathLike
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from moqd.algorithms import Algorithm, make_algorithm, with_passive_archive
-from moqd.choose.pick import Solution, pick
-from moqd.choose.policy_file import export_policy, load_policy
-from moqd.core.archive import Archive, merge
-from moqd.core.devices import use_devices
-from moqd.core.metrics import crowding_distance, hypervolume, non_dominated, sparsity
-from moqd.core.types import Evaluation, Info, Key, Offspring, Source, Transition
-from moqd.io.errors import DivergenceError, EvaluationError, InputError, StoppedError, StorageError
-from moqd.runs.config import RunConfig
-from moqd.runs.control import Control
-from moqd.runs.folder import Run, load_run
-from moqd.runs.optimizer import Candidate, Optimizer
-from moqd.runs.reevaluate import Reevaluation, reevaluate
-from moqd.runs.session import Callback
-from moqd.runs.start import resume, run
-from moqd.tasks import (
-    Categorical,
-    Frames,
-    FunctionTask,
-    Integer,
-    Real,
-    Replay,
-    Task,
-    features,
-    gymnasium_task,
-    jax_env_task,
-    make_task,
-    replay,
-)
+from moqd.io.lazy import lazy
+
+if TYPE_CHECKING:
+    from moqd.algorithms import Algorithm, make_algorithm, with_passive_archive
+    from moqd.choose.pick import Solution, pick
+    from moqd.choose.policy_file import export_policy, load_policy
+    from moqd.core.archive import Archive, merge
+    from moqd.core.devices import use_devices
+    from moqd.core.metrics import crowding_distance, hypervolume, non_dominated, sparsity
+    from moqd.core.types import Evaluation, Info, Key, Offspring, Source, Transition
+    from moqd.explorer.write import write_explorer as explore
+    from moqd.io.errors import DivergenceError, EvaluationError, InputError, StoppedError, StorageError
+    from moqd.runs.config import RunConfig
+    from moqd.runs.control import Control
+    from moqd.runs.folder import Run, load_run
+    from moqd.runs.optimizer import Candidate, Optimizer
+    from moqd.runs.reevaluate import Reevaluation, reevaluate
+    from moqd.runs.session import Callback
+    from moqd.runs.start import resume, run
+    from moqd.tasks import (
+        Categorical,
+        Frames,
+        FunctionTask,
+        Integer,
+        Real,
+        Replay,
+        Task,
+        features,
+        gymnasium_task,
+        jax_env_task,
+        make_task,
+        replay,
+    )
+else:
+    __getattr__, __dir__ = lazy(__name__, __file__)
 
 __version__ = version("moqd")
-
-
-def explore(
-    runs: Run | Sequence[Run],
-    path: str | PathLike[str] | None = None,
-    *,
-    gaits: str = "some",
-    budget: float = 25.0,
-) -> Path:
-    """Writes the page on which to look at a run, or at several of one task: explorer.html in its folder, or `path`.
-
-    `gaits` is "some" (of the solutions that one looks at first, within the budget in megabytes), "all" or "none".
-    """
-    from moqd.explorer import write_explorer  # here, because it takes its time to load
-
-    return write_explorer(runs, path, gaits=gaits, budget=budget)
-
 
 __all__ = [
     "Algorithm",

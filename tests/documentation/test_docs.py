@@ -6,14 +6,12 @@ import shlex
 import subprocess
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-import moqd.cli.explore
-import moqd.cli.main
-import moqd.cli.pick
-import moqd.cli.study
+import moqd
 from benchmarks import evidence
 from moqd.cli.main import COMMANDS, main
 from moqd.study.file import read_study
@@ -85,20 +83,17 @@ def test_every_command_is_one(page, line, monkeypatch, tmp_path):
         raise _ParsedError
 
     monkeypatch.chdir(tmp_path)
-    for module, names in (
-        (moqd.cli.main, ("make_task", "read_config", "load_run", "is_study")),
-        (moqd.cli.explore, ("load_run",)),
-        (moqd.cli.pick, ("load_run",)),
-        (moqd.cli.study, ("read_study", "execute", "write_study", "stored_study")),
-    ):
-        for name in names:
-            monkeypatch.setattr(module, name, parsed, raising=False)
     words = shlex.split(line)
     assert words[0] in COMMANDS, line
+    loading = ("load_run", "read_config", "is_study", "read_study", "execute", "write_study", "stored_study")
+    module = import_module(f"moqd.cli.{words[0]}")
+    for name in {*loading, "make_task"} & set(vars(module)):
+        monkeypatch.setattr(module, name, parsed)
+    monkeypatch.setattr("moqd.cli.look.look_at", parsed)
     own = [word for word in words if word.startswith("--task") or ".py:" in word]
     if own:  # a file that is the reader's
-        monkeypatch.setattr(moqd.cli.main, "load_task", lambda *_, **__: None)
-        monkeypatch.setitem(moqd.cli.main.OWN, "arm-2", None)
+        monkeypatch.setattr("moqd.runs.user_code.load_task", lambda *_, **__: moqd.make_task("arm-2"))
+        monkeypatch.setattr("moqd.runs.user_code.load_algorithm", lambda *_, **__: "mome")
     with suppress(_ParsedError):
         assert main(words) == 0, line
 

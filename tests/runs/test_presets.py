@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 import moqd
 from moqd.algorithms import ALGORITHMS, batch_fields
-from moqd.cli.main import _plan
+from moqd.cli.train import plan_of
 from moqd.runs.presets import preset_for
 from moqd.study.plan import STUDIES
 
@@ -53,18 +54,22 @@ def test_rows_are_as_dense_for_every_algorithm():
             assert evaluations / 1.5 <= preset.log_every * batch <= evaluations * 1.5
 
 
+def planned(line):
+    return plan_of(line.split(), Console())
+
+
 def test_flags_go_before_presets_and_presets_before_defaults():
-    plan = _plan(["hopper-2"])
+    plan = planned("hopper-2")
     assert (plan.algorithm_name, plan.task.episode_length, plan.algorithm.ga_batch) == ("mome-p2c", 250, 32)
     assert plan.budget == {"evaluations": 9600}
-    plan = _plan(["hopper-2", "--preset", "paper", "--ga-batch", "7", "--iterations", "3"])
+    plan = planned("hopper-2 --preset paper --ga-batch 7 --iterations 3")
     assert (plan.task.episode_length, plan.algorithm.ga_batch, plan.algorithm.pg_batch) == (1000, 7, 64)
     assert plan.options.iterations == 3
-    plan = _plan(["--preset", "quick"])
+    plan = planned("--preset quick")
     assert plan.task_name == "hopper-2"
-    plan = _plan(["arm-2"])
+    plan = planned("arm-2")
     assert (plan.algorithm_name, plan.algorithm.ga_batch, plan.budget) == ("mome", 50, {"iterations": 1000})
-    plan = _plan(["arm-2", "--preset", "small"])
+    plan = planned("arm-2 --preset small")
     assert (plan.algorithm.ga_batch, plan.budget) == (64, {"evaluations": 9600})
     with pytest.raises(moqd.InputError, match="unknown preset 'big'"):
         preset_for("big", "arm-2", "mome")

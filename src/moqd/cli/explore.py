@@ -1,16 +1,16 @@
 """The command `moqd explore`: the interactive page of runs, as a file or from a server of this machine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import tyro
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
-from moqd.cli.flags import parse
+from moqd.cli.output import say
+from moqd.cli.own import parse
 from moqd.io.errors import InputError
 from moqd.runs.folder import load_run
 
@@ -20,7 +20,7 @@ class ExploreOptions:
     """Writes one HTML file in which all that runs found can be looked at: the archive, the front of every cell, the
     gait of each policy, and which of them suits a preference. It opens by double-click, offline, and can be mailed."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    runs: tuple[Path, ...] = field(metadata={"positional": "RUN"})
     """The folders of one or more runs of the same task; the second is compared with the first."""
     out: Path | None = None
     """The file to write. If not given: explorer.html in the folder of the first run."""
@@ -35,9 +35,8 @@ class ExploreOptions:
     """Where to serve it; 0: any port that is free."""
 
 
-def explore(arguments: Sequence[str], out: Console) -> int:
-    """Look at all that a run found, in a browser."""
-    options = parse("moqd explore", ExploreOptions.__doc__ or "", {"general": ExploreOptions}, arguments)["general"]
+def main(arguments: Sequence[str], out: Console) -> int:
+    options = parse("moqd explore", ExploreOptions, arguments, out)
     if not options.budget > 0:
         raise InputError(f"--budget is {options.budget:g}; give megabytes, more than 0.")
     if not 0 <= options.port < 65536:
@@ -63,10 +62,9 @@ def explore(arguments: Sequence[str], out: Console) -> int:
         else:
             page = explorer_page(runs, gaits=gaits, budget=options.budget, served=True, tick=tick)
     if not options.serve:
-        out.print(
+        say(
+            out,
             f"written to [bold]{escape(str(path))}[/] ({size:.1f} MB); open it in a browser (a double-click will do)",
-            highlight=False,
-            soft_wrap=True,
         )
         return 0
 
@@ -79,11 +77,7 @@ def explore(arguments: Sequence[str], out: Console) -> int:
             f"port {options.port} of {HOST} cannot be used ({error.strerror}); give another --port."
         ) from error
     with server:
-        out.print(
-            f"open [bold]{escape(server.address)}[/] in a browser of this machine; Ctrl-C ends it",
-            highlight=False,
-            soft_wrap=True,
-        )
+        say(out, f"open [bold]{escape(server.address)}[/] in a browser of this machine; Ctrl-C ends it")
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -3,12 +3,11 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-import tyro
 from jaxtyping import Float
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -19,7 +18,8 @@ from rich.text import Text
 
 from moqd.choose.pick import RULES, Choice, Solution, choose, neighbours, reevaluated, solution_of, varies
 from moqd.choose.policy_file import SUFFIXES, export_policy
-from moqd.cli.flags import parse
+from moqd.cli.output import say
+from moqd.cli.own import parse
 from moqd.io.errors import InputError
 from moqd.runs.folder import Run, Solutions, load_run
 from moqd.tasks import FunctionTask
@@ -30,7 +30,7 @@ class PickOptions:
     """Chooses one solution of a run by what matters to you, and shows it with those next to it; on request it writes
     the policy, films its gait, or tries it from other initial states."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Path = field(metadata={"positional": "RUN"})
     """The folder of the run."""
     preference: str | None = None
     """A weight for each objective, such as 0.7,0.3; if not given, all count the same. Objectives are scaled to [0, 1]
@@ -57,9 +57,8 @@ class PickOptions:
     """Of these initial states."""
 
 
-def pick(arguments: Sequence[str], out: Console) -> int:
-    """Choose a policy by what matters to you."""
-    options = parse("moqd pick", PickOptions.__doc__ or "", {"general": PickOptions}, arguments)["general"]
+def main(arguments: Sequence[str], out: Console) -> int:
+    options = parse("moqd pick", PickOptions, arguments, out)
     if options.export is not None and options.export.suffix not in SUFFIXES:
         raise InputError(f"--export is {str(options.export)!r}; give a name that ends in .npz or .onnx.")
     if options.episodes is not None and options.episodes < 1:
@@ -162,7 +161,7 @@ def _show(out: Console, run: Run, rows: Sequence[int], shown: Sequence[Solution]
     if (parameters := _parameters(chosen)) is not None:
         texts = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in parameters.values())
         named = ", ".join(f"{name} = {text}" for name, text in zip(parameters, texts, strict=True))
-        out.print(f"parameters of the chosen one: {escape(named)}", highlight=False, soft_wrap=True)
+        say(out, f"parameters of the chosen one: {escape(named)}")
 
 
 def _parameters(chosen: Solution) -> dict[str, Any] | None:
@@ -207,4 +206,4 @@ def _film(chosen: Solution, path: Path, out: Console) -> None:
 
 def _say(out: Console, options: PickOptions, text: str) -> None:
     if not options.json:
-        out.print(text, highlight=False, soft_wrap=True)
+        say(out, text)

@@ -3,26 +3,26 @@
 import os
 import shlex
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 
-from moqd.cli.flags import parse
+from moqd.cli.output import say
+from moqd.cli.own import OwnCode, load_code
+from moqd.cli.parser import Line
+from moqd.cli.report import is_study, write_report_of
 from moqd.core.devices import num_cores
-from moqd.io.errors import AGAIN, InputError, StorageError, unknown_name
+from moqd.io.errors import AGAIN, InputError, unknown_name
 from moqd.runs.control import Control, signals
 from moqd.runs.user_code import OWN
 from moqd.study.display import StudyDisplay, overview, show_status
 from moqd.study.execute import STUDY, ExecutionOptions, execute, stored_study, write_study
 from moqd.study.file import read_study
 from moqd.study.plan import MOST_RUNS, STUDIES, Study, named_study, with_seeds
-from moqd.study.status import RUNS, counts_of, keep_records, results_of, standings_of
+from moqd.study.status import RUNS, counts_of, standings_of
 from moqd.study.summaries import RECORDS
 from moqd.study.workers import LocalWorkers, RayWorkers, Workers, gpus_here
 
@@ -36,7 +36,7 @@ class StudyOptions:
     continues it: what is done stays, what was stopped goes on from its checkpoint, what failed is tried again. Studies
     in one folder share their runs."""
 
-    study: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
+    study: str = field(metadata={"positional": "STUDY"})
     """A study with a name: paper-main, paper-ablations, paper-pga, paper (all three in one), or small-main,
     small-ablations, small-pga, small; or a TOML or JSON file (see docs/studies.md); or the folder of a study, to
     continue it as it was started."""
@@ -71,15 +71,13 @@ class StudyOptions:
     """Minutes between two checkpoints of a run; 0 writes one after every chunk of iterations."""
     timing: bool = True
     """Whether to time the parts of MOME-P2C and MOME-PGX at the end, for the comparison of their wall-clock."""
-    accept_changes: bool = False
-    """Whether to go on with a task of your own whose file has changed since the study was begun."""
     status: bool = False
     """Only show what is done, running and failed, and the time left."""
 
 
-def study(arguments: Sequence[str], out: Console) -> int:
-    """Make all runs of a study."""
-    options = parse("moqd study", StudyOptions.__doc__ or "", {"general": StudyOptions}, arguments)["general"]
+def main(arguments: Sequence[str], out: Console) -> int:
+    options, own = Line("moqd study", arguments).match(StudyOptions, OwnCode).build(out, StudyOptions, OwnCode)
+    load_code(own)
     root, plan = _plan(options, out)
     if options.status:
         if not (root / plan.name / STUDY).exists():
@@ -105,24 +103,23 @@ def study(arguments: Sequence[str], out: Console) -> int:
     def at_once() -> None:
         display.stop()
         workers.kill()
-        out.print(f"[yellow]stopped at once[/]; {again}", highlight=False, soft_wrap=True)
+        say(out, f"[yellow]stopped at once[/]; {again}")
 
     control.under_way.set()
     with signals(control, told, at_once) as exit_code:
         with display:
-            how = ExecutionOptions(cores, options.checkpoint_minutes, options.timing, options.accept_changes)
+            how = ExecutionOptions(cores, options.checkpoint_minutes, options.timing, own.accept_changes)
             whole = execute(plan, root, workers, how, display, lambda: control.stopping)
         if not whole:
-            out.print(f"stopped. Everything is saved; {again}", highlight=False, soft_wrap=True)
+            say(out, f"stopped. Everything is saved; {again}")
             return exit_code()
     write_report_of(folder, out)
     missing = len(plan.runs) - counts_of(standings_of(root, plan))["done"]
     if missing:
-        out.print(
+        say(
+            out,
             f"[red]{missing} of {len(plan.runs)} runs are not done[/]: {command} --status says why; start the study "
             "again to try them again.",
-            highlight=False,
-            soft_wrap=True,
         )
         return 1
     return 0
@@ -138,34 +135,6 @@ def _check_reference_points(plan: Study) -> None:
                 f"(reference_point=, the worst that counts of {worst}), or in the study's file, below [task.{name}]. "
                 f"moqd tasks FILE.py:NAME --sample 256 shows what random solutions reach."
             )
-
-
-def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
-    """The report of a study, from what is finished so far, into its folder or another."""
-    from moqd.report import write_study_report  # here, because matplotlib takes its time
-
-    folder = folder if folder.name not in ("", "..") else folder.resolve()
-    plan = stored_study(folder)
-    with Progress(console=out, transient=True) as progress:
-        bar = progress.add_task("reading the runs", total=len(plan.runs))
-        results = results_of(folder.parent, plan, tick=lambda: progress.advance(bar))
-    with suppress(StorageError):  # the report of somebody else's study can be made all the same
-        keep_records(folder.parent, results)
-    with out.status("drawing the report"):
-        path = write_study_report(results, to or folder)
-    if results.unfinished:
-        number = len(results.unfinished)
-        out.print(
-            f"[yellow]{number} of {len(plan.runs)} runs are not finished[/]: the report lists them, but its numbers do "
-            "not count them.",
-            highlight=False,
-            soft_wrap=True,
-        )
-    out.print(f"written to [bold]{escape(str(path))}[/]", highlight=False, soft_wrap=True)
-
-
-def is_study(folder: Path) -> bool:
-    return (folder / STUDY).exists()
 
 
 def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:

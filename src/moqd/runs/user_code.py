@@ -9,12 +9,11 @@ import importlib.util
 import inspect
 import shlex
 import sys
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import cloudpickle
-import tyro
 
 from moqd import algorithms, tasks
 from moqd.algorithms import ALGORITHMS, Algorithm, batch_fields
@@ -31,7 +30,7 @@ SPECS: list[str] = []
 class OwnConfig:
     """What a run records of a task of the user's own."""
 
-    fingerprint: Annotated[str, tyro.conf.Suppress] = ""
+    fingerprint: str = field(default="", metadata={"hidden": True})
     """Of the file that it came from."""
 
 
@@ -64,7 +63,8 @@ def load_task(spec: str, *, accept_changes: bool = False) -> Task:
         return task
 
     OWN[task.name] = task
-    TASKS[task.name] = tasks.Entry(build, OwnConfig(code.fingerprint), f"from {code.path.name}", bool(task.policy))
+    config, policies = OwnConfig(code.fingerprint), task.policy is not None
+    TASKS[task.name] = tasks.Entry(f"from {code.path.name}", lambda: (build, config), policies=policies)
     code.note(spec)
     return task
 
@@ -82,7 +82,7 @@ def load_algorithm(spec: str, *, accept_changes: bool = False) -> str:
 
     @dataclass(frozen=True, kw_only=True)
     class Options(options):  # type: ignore[misc]
-        fingerprint: Annotated[str, tyro.conf.Suppress] = code.fingerprint
+        fingerprint: str = field(default=code.fingerprint, metadata={"hidden": True})
         """Of the file that it came from."""
 
     Options.__doc__ = options.__doc__
@@ -95,7 +95,7 @@ def load_algorithm(spec: str, *, accept_changes: bool = False) -> str:
         return algorithm
 
     summary = inspect.getdoc(code.found) or f"from {code.path.name}"
-    ALGORITHMS[name] = algorithms.Entry(name, None, build, Options(), summary.splitlines()[0])
+    ALGORITHMS[name] = algorithms.Entry(summary.splitlines()[0], lambda: (build, Options()), name)
     code.note(spec)
     return name
 

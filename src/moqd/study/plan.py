@@ -27,7 +27,7 @@ COUNTS = {"iterations": 0, "evaluations": 0, "log_every": 1, "snapshot_every": 1
 
 PAPER_TASKS = ("ant-2", "ant-3", "halfcheetah-2", "hopper-2", "hopper-3", "walker-2")
 BASELINES = (REFERENCE, "mome-pgx", "mome", "pga-me", "nsga2", "nsga2-small", "spea2", "spea2-small")
-PAPER_ABLATIONS = (REFERENCE, "mome-pgx", *(f"{REFERENCE}-{name.lower()}" for name in ABLATIONS))
+PAPER_ABLATIONS = (REFERENCE, "mome-pgx", *(f"{REFERENCE}-{name}" for name in ABLATIONS))
 ARCHIVE_SIZES = (REFERENCE, "pga-me", "pga-me-128")
 GROUPS = {"baselines": BASELINES, "ablations": PAPER_ABLATIONS, "pga": ARCHIVE_SIZES}
 """Algorithms that the paper shows in one figure."""

@@ -51,7 +51,6 @@ class Scene(NamedTuple):
     """A robot and what it is rewarded for."""
 
     robot: str
-    summary: str
     feet: tuple[str, ...]
     """In the order of the robot's links."""
     rewards: Mapping[str, Callable[[Any], Float[Array, ""]]]
@@ -82,42 +81,36 @@ ANT = ("front left foot", "front right foot", "back left foot", "back right foot
 SCENES = {
     "ant-2": Scene(
         "ant",
-        "a four-legged ant runs fast, with little energy",
         ANT,
         {"forward velocity": FORWARD, "energy": ENERGY},
         (-350, -4500),
     ),
     "ant-3": Scene(
         "ant",
-        "a four-legged ant runs fast in x, in y, and with little energy",
         ANT,
         {"x velocity": _metric("x_velocity"), "y velocity": _metric("y_velocity"), "energy": ENERGY},
         (-1200, -1200, -4500),
     ),
     "halfcheetah-2": Scene(
         "halfcheetah",
-        "a two-legged cheetah in a plane runs fast, with little energy",
         ("back foot", "front foot"),
         {"forward velocity": _metric("reward_run"), "energy": ENERGY},
         (-2000, -800),
     ),
     "hopper-2": Scene(
         "hopper",
-        "a leg in a plane hops fast, with little energy",
         ("foot",),
         {"forward velocity": FORWARD, "energy": ENERGY},
         (-50, -2),
     ),
     "hopper-3": Scene(
         "hopper",
-        "a leg in a plane hops fast, high, and with little energy",
         ("foot",),
         {"forward velocity": FORWARD, "jumping height": _height, "energy": ENERGY},
         (-750, 0, -3),
     ),
     "walker-2": Scene(
         "walker2d",
-        "two legs in a plane walk fast, with little energy",
         ("right foot", "left foot"),
         {"forward velocity": FORWARD, "energy": ENERGY},
         (-210, -15),

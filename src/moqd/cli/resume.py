@@ -1,0 +1,44 @@
+"""The command `moqd resume`: a run that was stopped goes on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from moqd.cli.own import parse
+from moqd.cli.watch import devices_of, watch
+from moqd.core.devices import use_devices
+from moqd.runs.compilation import use_cache
+from moqd.runs.folder import read_config
+from moqd.runs.start import resume
+
+
+@dataclass(frozen=True)
+class ResumeOptions:
+    """Continues a run from its newest checkpoint that is whole, and ends as if it had never been interrupted."""
+
+    run: Path = field(metadata={"positional": "RUN"})
+    """The folder of the run."""
+    iterations: int | None = None
+    """A new total of iterations, which extends a run that is finished. If not given: as it was started."""
+    tensorboard: bool = False
+    """Whether to write metrics for TensorBoard too, into the folder tensorboard of the run."""
+    devices: int | None = None
+    """How many local devices the population is spread over. If not given: as many as before; with others the bits of
+    the result may differ."""
+
+
+def main(arguments: Sequence[str], out: Console) -> int:
+    options = parse("moqd resume", ResumeOptions, arguments, out)
+    recorded = devices_of(read_config(options.run))
+    use_devices(recorded if options.devices is None else options.devices)
+    use_cache()
+    return watch(
+        out,
+        options.run,
+        options.tensorboard,
+        lambda callbacks, control: resume(
+            options.run, iterations=options.iterations, callbacks=callbacks, control=control
+        ),
+    )

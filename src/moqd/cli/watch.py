@@ -1,0 +1,94 @@
+"""A run on the command line: its progress, how it is stopped, what came of it, and its report."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from moqd.cli.output import say
+from moqd.cli.report import write_run_report
+from moqd.core.metrics import global_front
+from moqd.io.errors import StoppedError, to_resume
+from moqd.runs.config import RunConfig
+from moqd.runs.control import Control, signals
+from moqd.runs.display import METRICS, Display
+from moqd.runs.folder import CONFIG, Run
+from moqd.runs.journal import lost_evaluations
+from moqd.runs.session import Callback
+from moqd.runs.tensorboard import TensorBoard
+
+
+def watch(out: Console, folder: Path, tensorboard: bool, start: Callable[[list[Callback], Control], Run]) -> int:
+    """A run with its display, that can be stopped; then its report."""
+    control, display = Control(), Display(out)
+    callbacks: list[Callback] = [display, *([TensorBoard(folder / "tensorboard")] if tensorboard else [])]
+    how = f"continue with: [bold]{escape(to_resume(folder))}[/]"
+
+    def told() -> None:
+        say(out, "[yellow]stopping[/] when this chunk is done and saved; once more stops at once")
+
+    def at_once() -> None:
+        display.stop()
+        saved = (folder / CONFIG).exists()
+        say(Console(stderr=True), f"[yellow]stopped at once[/]{f'; {how}' if saved else ''}")
+
+    with signals(control, told, at_once) as exit_code:
+        try:
+            with display:
+                result = start(callbacks, control)
+        except StoppedError as stopped:
+            say(out, f"{stopped} Everything is saved; {how}")
+            return exit_code()
+    _show(out, result)
+    report = write_run_report(result, out)
+    picture = folder / "figures" / "overview.png"
+    say(out, f"written to [bold]{escape(str(report))}[/]; to see it at a glance, open [bold]{escape(str(picture))}[/]")
+    return 0
+
+
+def _show(out: Console, result: Run) -> None:
+    """The last metrics, and the ends of the global front."""
+    last = {name: column[-1] for name, column in result.metrics.items()}
+    out.print(f"\n{last['evaluations']:,.0f} evaluations in {last['seconds']:.1f} s", highlight=False)
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("metric")
+    table.add_column("value", justify="right")
+    for name in (*METRICS, "num_solutions"):
+        table.add_row(name, f"{last[name]:.1%}" if name == "coverage" else f"{last[name]:.5g}")
+    out.print(table)
+
+    best = global_front(result.archive)
+    if not len(best):
+        say(out, f"the archive is empty: {_why_empty(last)}")
+        return
+    out.print(f"the global front has {len(best)} solutions; its ends:", highlight=False)
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("best in")
+    for name in result.task.objective_names:
+        table.add_column(Text(name), justify="right")
+    for i, name in enumerate(result.task.objective_names):
+        solution = best[np.argmax(best[:, i])] * result.task.direction
+        table.add_row(Text(name), *(f"{value:.4g}" for value in solution))
+    out.print(table)
+    for fact in lost_evaluations(result):
+        say(out, escape(fact))
+
+
+def _why_empty(last: Mapping[str, float]) -> str:
+    if not last.get("infeasible_evaluations"):
+        return "every evaluation failed."
+    return (
+        f"none of {last['evaluations']:.0f} evaluations kept to all constraints; nsga2-small and spea2-small find "
+        "their way towards what is feasible, or loosen the constraints."
+    )
+
+
+def devices_of(config: RunConfig) -> int | None:
+    """As many CPU devices as a run had; None for others, of which there are as many as there are."""
+    devices = config.surroundings.devices
+    return len(devices) if devices and set(devices) == {"cpu"} else None
