@@ -14,7 +14,7 @@ assert "jax" not in sys.modules
 assert set(moqd.__all__) <= set(dir(moqd))
 from moqd import features, run
 assert moqd.features is features is moqd.tasks.features
-assert moqd.run is run is moqd.runs.session.run
+assert moqd.run is run is moqd.runs.start.run
 assert moqd.tasks.locomotion.SCENES
 from moqd.algorithms import *
 assert make_algorithm is moqd.make_algorithm

@@ -229,7 +229,7 @@ def test_a_run_of_an_algorithm_from_a_file(here, capsys):
     assert len(config["fingerprint"]) == 16
     assert f"moqd resume run {' '.join(own)}" in (here / "run" / "report.md").read_text()
     assert main(["algorithms", *own]) == 0
-    assert "half-random half of the offspring are random" in said(capsys)
+    assert "half-random all half of the offspring are random" in said(capsys)
     forget_tasks()
 
     assert main(["pick", "run", "--json"]) == 0
