@@ -32,7 +32,7 @@ def metric_panels(
 ) -> tuple[Figure, list[str], Any]:
     """A figure with a row for each label and a column for each task, the tasks, and the axes of each.
 
-    A row is so many inches high, and a column at least so many wide.
+    A row is `height` inches high, and a column at least `least` inches wide.
     """
     tasks = tasks_in_order(results.study)
     width = panel_width(len(tasks), least=least)

@@ -50,7 +50,7 @@ def width_of(num_columns: int) -> float:
 
 
 def _ends(low: float, high: float) -> str:
-    """With as many digits as it takes to tell them apart; a value that is negligible beside the other is 0."""
+    """With as many digits as it takes to tell them apart; a value that is negligible next to the other is 0."""
     if not high > low:
         return f"{low:.6g} to {high:.6g}"
     place = _place(high - low)

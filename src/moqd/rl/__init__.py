@@ -1,1 +1,1 @@
-"""Reinforcement learning: what was experienced, how rewards are scaled, the actor and critics that learn from it."""
+"""Reinforcement learning: the replay buffer, running statistics, and the actor and critics."""

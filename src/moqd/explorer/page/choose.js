@@ -1,4 +1,4 @@
-// How a solution is chosen: the rules of moqd/choice.py, operation by operation, so that both agree to the last bit.
+// How a solution is chosen: the rules of moqd/choose/pick.py with the same operations, so that both agree to the last bit.
 
 function normalised(preference) {
   const total = preference.reduce((sum, weight) => sum + weight, 0);
