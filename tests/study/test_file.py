@@ -166,7 +166,7 @@ algorithms = [
     ["spea2"],
 ]
 seeds = "5"
-reference = true
+reference = [true]
 iterations = 1.5
 log_every = 0
 snapshot_every = 2020-01-01
@@ -183,7 +183,7 @@ mome = 1
 => tasks is 'arm-2'
 => algorithms[1]: unknown algorithm ['spea2']; did you mean 'spea2'
 => seeds is '5'
-=> reference: unknown reference True
+=> reference: unknown reference [True]
 """,
     "names that are not known": """
 nam = "x"

@@ -115,9 +115,9 @@ class _Reader:
         counts = {key: content[key] for key in COUNTS if key in content}
         for key, value in counts.items():
             self._try((key,), partial(whole_number, least=COUNTS[key]), key, value)
-        preset = (
-            self._try(("preset",), known_name, "preset", content["preset"], PRESETS) if "preset" in content else None
-        )
+        preset = None
+        if "preset" in content:
+            preset = self._try(("preset",), known_name, "preset", content["preset"], PRESETS)
 
         tables, seeds_of = self._tables("task"), {}
         for task, table in tables.items():
@@ -131,7 +131,7 @@ class _Reader:
         self._check_used("algorithm", variants, labels, known)
         seeds = self._seeds(("seeds",), content.get("seeds", []))
         sound, reference = [label for label in labels if label in known], content.get("reference")
-        if "reference" in content and sound and reference not in labels:
+        if "reference" in content and sound and reference not in [*labels]:  # it may be anything
             self._try(("reference",), known_name, "reference", reference, sound)
 
         tasks = {task: options.get(task, {}) for task in task_names if task in TASKS}
