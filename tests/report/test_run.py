@@ -8,12 +8,12 @@ import pytest
 
 import moqd
 from moqd.report import write_report
-from moqd.runs.reevaluate import METRICS, Reevaluation
+from moqd.runs.reevaluate import COMPARED, Reevaluation
 from tests.plots.made import made_run
 
 SIX = ["moqd_score", "moqd_sparsity_score", "global_hypervolume", "global_sparsity", "max_sum_scores", "coverage"]
 NOTHING = Reevaluation(
-    resamples=1, before=dict.fromkeys(METRICS, 0.0), after=dict.fromkeys(METRICS, 0.0), moved=0.0, failed=0
+    resamples=1, before=dict.fromkeys(COMPARED, 0.0), after=dict.fromkeys(COMPARED, 0.0), moved=0.0, failed=0
 )
 
 

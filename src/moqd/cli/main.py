@@ -25,7 +25,7 @@ from moqd.cli.flags import parse
 from moqd.cli.pick import pick
 from moqd.cli.study import is_study, study, write_report_of
 from moqd.core.devices import use_devices
-from moqd.core.metrics import global_front
+from moqd.core.metrics import OF_THE_PAPER, formatted, global_front
 from moqd.core.networks import num_parameters
 from moqd.io.errors import (
     DivergenceError,
@@ -39,7 +39,7 @@ from moqd.io.errors import (
 from moqd.io.options import checked_seed, overridden, restored
 from moqd.runs.compilation import use_cache
 from moqd.runs.control import Control, signals
-from moqd.runs.display import METRICS, Display
+from moqd.runs.display import Display
 from moqd.runs.folder import CONFIG, Run, load_run, read_config
 from moqd.runs.journal import lost_evaluations
 from moqd.runs.presets import preset_for
@@ -423,8 +423,8 @@ def _show(result: Run) -> None:
     table = Table(box=SIMPLE_HEAD)
     table.add_column("metric")
     table.add_column("value", justify="right")
-    for name in (*METRICS, "num_solutions"):
-        table.add_row(name, f"{last[name]:.1%}" if name == "coverage" else f"{last[name]:.5g}")
+    for name in (*OF_THE_PAPER, "num_solutions"):
+        table.add_row(name, formatted(name, last[name]))
     out.print(table)
 
     best = global_front(result.archive)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from moqd.core.metrics import OF_THE_PAPER
 from moqd.core.archive import Archive
 from moqd.io.errors import InputError, MissingFileError, StorageError, to_resume
 from moqd.runs.ledger import Evaluations
@@ -33,8 +34,8 @@ Check = tuple[Callable[[Any], bool], str]
 CONFIG, METRICS, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
 Row = Mapping[str, float]
 COLUMNS = (
-    *("iteration", "evaluations", "seconds", "moqd_score", "moqd_sparsity_score", "global_hypervolume"),
-    *("global_sparsity", "max_sum_scores", "coverage", "num_solutions", "failed_evaluations", "below_reference"),
+    *("iteration", "evaluations", "seconds", *OF_THE_PAPER),
+    *("num_solutions", "failed_evaluations", "below_reference"),
 )
 """Those that every metrics.csv has; there are more."""
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from moqd.core.archive import Archive, add, empty_archive
-from moqd.core.metrics import archive_metrics
+from moqd.core.metrics import OVER_TIME, archive_metrics
 from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Offspring, Source
 from moqd.io.errors import InputError, MissingFileError
@@ -22,7 +22,7 @@ from moqd.tasks.task import Task
 
 REEVALUATION = "reevaluation.json"
 AT_ONCE = 256
-METRICS = ("moqd_score", "global_hypervolume", "max_sum_scores", "coverage", "num_solutions")
+COMPARED = (*OVER_TIME, "num_solutions")
 
 
 class Reevaluation(NamedTuple):
@@ -87,7 +87,7 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
     reference = run.reference_point
     best = np.max(np.asarray(run.archive.fitness)[np.asarray(run.archive.valid)], axis=0, initial=-np.inf)
     before, after = (
-        {name: value for name, value in archive_metrics(one, reference, best).items() if name in METRICS}
+        {name: value for name, value in archive_metrics(one, reference, best).items() if name in COMPARED}
         for one in (run.archive, archive)
     )
     found = Reevaluation(often, before, after, 1 - stayed / number if number else 0.0, failed, archive)
@@ -110,7 +110,7 @@ def read_reevaluation(run: Run) -> Reevaluation | None:
         return None
     parts: dict[str, Any] = {name: content.get(name) for name in Reevaluation._fields if name != "archive"}
     sound = all(isinstance(parts[name], (int, float)) for name in ("resamples", "moved", "failed")) and all(
-        isinstance(parts[name], dict) and all(isinstance(parts[name].get(metric), (int, float)) for metric in METRICS)
+        isinstance(parts[name], dict) and all(isinstance(parts[name].get(metric), (int, float)) for metric in COMPARED)
         for name in ("before", "after")
     )
     if not sound:
