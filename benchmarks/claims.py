@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from benchmarks.tables import ABLATIONS, ALL, MAIN, TWO, line, rows_of, short
+from moqd.core.metrics import METRICS
 from moqd.plots.style import display_name
-from moqd.study.analysis import METRICS, SIGNIFICANCE
+from moqd.study.analysis import SIGNIFICANCE
 
 MOEAS = ("nsga2-small", "spea2-small")
 OTHERS = ("mome-pgx", "mome", "pga-me")

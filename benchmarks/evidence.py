@@ -18,10 +18,10 @@ import moqd
 from benchmarks.claims import BASELINES, SCORE, SUM, VOLUME, claims, counts, losses
 from benchmarks.speeds import checkpoints, costs, rollouts, speeds, starts
 from benchmarks.tables import ABLATIONS, CROWDING, MAIN, RESULTS, ROOT, WALKER, line, rows_of, short
+from moqd.core.metrics import METRICS
 from moqd.io.files import read_tensors
 from moqd.plots.style import display_name
 from moqd.report.tables import SOURCES
-from moqd.study.analysis import METRICS
 from moqd.study.execute import stored_study
 from moqd.study.summaries import record_of
 

@@ -20,7 +20,7 @@ from benchmarks.claims import (
     verdict,
 )
 from benchmarks.tables import RESULTS
-from moqd.study.analysis import METRICS
+from moqd.core.metrics import METRICS
 from moqd.study.file import read_study
 
 planned = cache(lambda name: read_study(RESULTS / f"{name}.toml"))

@@ -21,10 +21,11 @@ from markdown_it import MarkdownIt
 from matplotlib.figure import Figure
 
 import moqd
+from moqd.core.metrics import METRICS
 from moqd.report import pictures, write_study_report
 from moqd.report.study import csv_text
 from moqd.report.tables import seeds_needed
-from moqd.study.analysis import METRICS, Table
+from moqd.study.analysis import Table
 from moqd.study.plan import Variant, make_study
 from tests.report.made import made_results, made_with, with_cells
 

@@ -12,10 +12,9 @@ from scipy.stats import mannwhitneyu, trim_mean
 from statsmodels.stats.multitest import multipletests
 
 from moqd.core.archive import Archive
+from moqd.core.metrics import METRICS, OVER_TIME
 from moqd.study import analysis
 from moqd.study.analysis import (
-    METRICS,
-    OVER_TIME,
     Table,
     additions_table,
     comparisons_table,

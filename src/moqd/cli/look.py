@@ -8,12 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from moqd.cli.output import describe
-from moqd.core.devices import compiled
 from moqd.core.networks import num_parameters
 from moqd.io.errors import EvaluationError, InputError
 from moqd.io.options import checked_seed
 from moqd.tasks import TASKS, Task
-from moqd.tasks.task import validated
+from moqd.tasks.evaluate import Evaluator
 
 
 def look_at(out: Console, name: str, task: Task) -> None:
@@ -39,8 +38,7 @@ def sample(out: Console, task: Task, number: int, seed: int) -> None:
     key_init, key_evaluate = jax.random.split(jax.random.key(checked_seed(seed)))
     with out.status(f"evaluating {number} random solutions"):
         genotype = jax.jit(task.init_genotype, static_argnums=1)(key_init, number)
-        evaluate = lambda key, genotype: validated(task, task.evaluate_fitness(key, genotype))  # noqa: E731
-        evaluation = (compiled(evaluate, fused=task.fused) if task.traceable else evaluate)(key_evaluate, genotype)
+        evaluation = Evaluator(task, checked=True)(key_evaluate, genotype)
     valid = np.asarray(evaluation.valid)
     fitness = np.asarray(evaluation.fitness)[valid]
     if not len(fitness):

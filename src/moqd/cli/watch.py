@@ -12,11 +12,11 @@ from rich.text import Text
 
 from moqd.cli.output import say
 from moqd.cli.report import write_run_report
-from moqd.core.metrics import global_front
+from moqd.core.metrics import OF_THE_PAPER, formatted, global_front
 from moqd.io.errors import StoppedError, to_resume
 from moqd.runs.config import RunConfig
 from moqd.runs.control import Control, signals
-from moqd.runs.display import METRICS, Display
+from moqd.runs.display import Display
 from moqd.runs.folder import CONFIG, Run
 from moqd.runs.journal import lost_evaluations
 from moqd.runs.session import Callback
@@ -58,8 +58,8 @@ def _show(out: Console, result: Run) -> None:
     table = Table(box=SIMPLE_HEAD)
     table.add_column("metric")
     table.add_column("value", justify="right")
-    for name in (*METRICS, "num_solutions"):
-        table.add_row(name, f"{last[name]:.1%}" if name == "coverage" else f"{last[name]:.5g}")
+    for name in (*OF_THE_PAPER, "num_solutions"):
+        table.add_row(name, formatted(name, last[name]))
     out.print(table)
 
     best = global_front(result.archive)

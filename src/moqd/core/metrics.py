@@ -1,8 +1,10 @@
-"""The six metrics of the paper, and the host-side Pareto functions that they are made of.
+"""The metrics of archives, what is to be known of each, and the host-side Pareto functions that they are made of.
 
 Hypervolume is moocore's (Lopez-Ibanez et al.), exact up to 4 objectives and beyond while the front is small enough
 to take under a second; larger fronts are estimated, and the metrics say so.
 """
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,50 @@ from numpy.typing import ArrayLike
 from moqd.core import pareto
 from moqd.core.archive import Archive
 from moqd.io.errors import InputError
+
+
+class Metric(NamedTuple):
+    """What a metric of an archive is called, what it means, which way is better, and how it is printed."""
+
+    label: str
+    """In figures and tables."""
+    meaning: str
+    less_is_better: bool = False
+    share_of: str = ""
+    """Of what it is a share; printed in percent."""
+
+    @property
+    def title(self) -> str:
+        """The label, with what a reader must know to read a curve."""
+        hint = "less is better" if self.less_is_better else f"share of {self.share_of}" if self.share_of else ""
+        return f"{self.label} ({hint})" if hint else self.label
+
+
+METRICS = {
+    "moqd_score": Metric("MOQD score", "hypervolume of the cells' fronts, summed"),
+    "moqd_sparsity_score": Metric("MOQD sparsity score", "mean sparsity of the cells' fronts", less_is_better=True),
+    "global_hypervolume": Metric("global hypervolume", "hypervolume of the global front"),
+    "global_sparsity": Metric("global sparsity", "sparsity of the global front", less_is_better=True),
+    "max_sum_scores": Metric(
+        "max sum of scores", "largest sum of objectives of a solution, minimised ones counted negatively"
+    ),
+    "coverage": Metric("coverage", "share of cells that hold a solution", share_of="cells"),
+    "moqd_sparsity_occupied": Metric(
+        "MOQD sparsity of occupied cells", "mean sparsity of the fronts of two or more", less_is_better=True
+    ),
+}
+"""By their columns in metrics.csv: the six of the paper, and one more."""
+OF_THE_PAPER = tuple(METRICS)[:6]
+OVER_TIME = tuple(name for name, metric in METRICS.items() if not metric.less_is_better)
+"""Those whose rows in metrics.csv can be compared between runs."""
+
+
+def formatted(name: str, value: float, *, digits: int = 5) -> str:
+    """A value, or a difference of values, of a metric."""
+    if name in METRICS and METRICS[name].share_of:
+        return f"{value:.1%}"
+    return f"{value:,.0f}" if 1e5 <= abs(value) < 1e12 else f"{value:.{digits}g}"
+
 
 EXACT_POINTS = {5: 6000, 6: 500, 7: 150, 8: 75, 9: 50, 10: 30}
 """The largest front by number of objectives whose exact hypervolume takes under a second; with more objectives 20."""

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from moqd.core.metrics import METRICS, OVER_TIME
 from moqd.plots.panels import NO_RESULT, SMALL, metric_panels, nothing_in, small_panel, wrapped
 from moqd.plots.style import AlgorithmStyle, algorithm_styles
-from moqd.study.analysis import METRICS, Curve, curve
+from moqd.study.analysis import Curve, curve
 from moqd.study.summaries import Results
 
-ROWS = ("moqd_score", "global_hypervolume", "max_sum_scores", "coverage")
 HEIGHT = 1.3
 
 
@@ -22,11 +22,11 @@ def comparison_figure(results: Results, algorithms: Sequence[str]) -> Figure:
     """A row for each metric, a column for each task."""
     styles = algorithm_styles(results.study)
     handles = {label: Line2D([], [], **styles[label].of_line) for label in algorithms}
-    labels = [wrapped(METRICS[metric].label, HEIGHT) for metric in ROWS]
+    labels = [wrapped(METRICS[metric].label, HEIGHT) for metric in OVER_TIME]
     figure, tasks, columns = metric_panels(results, labels, handles, height=HEIGHT)
     for task, column in zip(tasks, columns, strict=True):
         found = {label: results.of(task, label) for label in algorithms}
-        for ax, metric in zip(column, ROWS, strict=True):
+        for ax, metric in zip(column, OVER_TIME, strict=True):
             curves(ax, {label: curve(runs, metric) for label, runs in found.items() if runs}, styles)
         if any(found.values()):
             column[-1].set_xlabel("evaluations")

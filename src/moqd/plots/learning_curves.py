@@ -8,17 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from moqd.core.metrics import METRICS, OF_THE_PAPER
 from moqd.plots.style import FRONT, note
-
-METRICS = {
-    "moqd_score": "MOQD score",
-    "moqd_sparsity_score": "MOQD sparsity score (less is better)",
-    "global_hypervolume": "global hypervolume",
-    "global_sparsity": "global sparsity (less is better)",
-    "max_sum_scores": "max sum of scores",
-    "coverage": "coverage (share of cells)",
-}
-"""The six metrics as they are called in figures and tables."""
 
 
 def learning_curves_figure(metrics: Mapping[str, Float[np.ndarray, "rows"]]) -> Figure:
@@ -30,13 +21,13 @@ def learning_curves_figure(metrics: Mapping[str, Float[np.ndarray, "rows"]]) -> 
 
 def learning_curves(axes: Iterable[Axes], metrics: Mapping[str, Float[np.ndarray, "rows"]]) -> None:
     """Draws a metric into each of six axes; values that are not finite are left out."""
-    for ax, (name, label) in zip(axes, METRICS.items(), strict=True):
+    for ax, name in zip(axes, OF_THE_PAPER, strict=True):
         evaluations, value = (metrics.get(column, np.zeros(0)) for column in ("evaluations", name))
         known = np.isfinite(value)
         ax.plot(evaluations[known], value[known], color=FRONT, marker="." if known.sum() < 30 else "")
         if not known.any():
             note(ax, "no value")
-        ax.set(xlabel="evaluations", ylabel=label.replace(" (", "\n("))
+        ax.set(xlabel="evaluations", ylabel=METRICS[name].title.replace(" (", "\n("))
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
         ax.locator_params(nbins=5)
         ax.grid(color="0.9")

@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from moqd.core.metrics import METRICS
 from moqd.plots.panels import NO_RESULT, SMALL, metric_panels, nothing_in, small_panel, wrapped
 from moqd.plots.style import AlgorithmStyle, algorithm_styles
-from moqd.study.analysis import METRICS, final_metrics
+from moqd.study.analysis import final_metrics
 from moqd.study.summaries import Results
 
 ROWS = ("moqd_sparsity_score", "moqd_sparsity_occupied", "global_sparsity")

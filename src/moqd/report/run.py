@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from moqd.algorithms import ALGORITHMS
-from moqd.core.metrics import cell_hypervolumes, non_dominated
+from moqd.core.metrics import METRICS, OF_THE_PAPER, cell_hypervolumes, non_dominated
 from moqd.io.errors import AGAIN, InputError, to_resume
 from moqd.io.files import own_folder, users_folder, write_text
 from moqd.plots.archive_map import archive_map_figure
@@ -32,14 +32,6 @@ CAPTIONS = {
     "learning_curves": "The six metrics of the paper over evaluations.",
     "archive_map": "Where in feature space solutions were found, and the hypervolume of every cell's front.",
     "fronts": "The front of every cell, and the global front of what nothing in the archive dominates.",
-}
-MEANINGS = {
-    "moqd_score": "hypervolume of the cells' fronts, summed",
-    "moqd_sparsity_score": "mean sparsity of the cells' fronts; less is better",
-    "global_hypervolume": "hypervolume of the global front",
-    "global_sparsity": "sparsity of the global front; less is better",
-    "max_sum_scores": "largest sum of objectives of a solution, minimised ones counted negatively",
-    "coverage": "share of cells that hold a solution",
 }
 
 
@@ -103,7 +95,8 @@ def _summary(run: Run) -> Iterable[Block]:
         yield Paragraph("There is no row of metrics yet.")
         return
     first, last = ({name: column[place] for name, column in run.metrics.items()} for place in (0, -1))
-    rows = [(code(name), number(first[name]), number(last[name]), meaning) for name, meaning in MEANINGS.items()]
+    meaning = {name: METRICS[name].meaning + "; less is better" * METRICS[name].less_is_better for name in METRICS}
+    rows = [(code(name), number(first[name]), number(last[name]), meaning[name]) for name in OF_THE_PAPER]
     yield Grid(("metric", "first", "last", "meaning"), tuple(rows), right=(1, 2))
     facts = [
         f"{last['num_solutions']:,.0f} solutions after {last['evaluations']:,.0f} evaluations",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from moqd.algorithms.algorithm import is_batch
+from moqd.core.metrics import METRICS
 from moqd.io.files import own_folder, users_folder, write_text
 from moqd.plots.style import display_name, task_title, tasks_in_order
 from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Text, link, strong
@@ -35,7 +36,6 @@ from moqd.report.tables import (
 from moqd.runs.config import RunConfig
 from moqd.runs.presets import changed_options
 from moqd.study.analysis import (
-    METRICS,
     SIGNIFICANCE,
     Table,
     additions_table,

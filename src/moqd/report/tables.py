@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from moqd.core.metrics import METRICS, OVER_TIME
 from moqd.plots.style import display_name, task_title
 from moqd.report.document import Block, Grid, Heading, Notice, Paragraph, Span, Text, strong
 from moqd.report.numbers import NOTHING, Scale, count, duration_of, probability, scale_of
-from moqd.study.analysis import METRICS, OVER_TIME, SIGNIFICANCE, Table
+from moqd.study.analysis import SIGNIFICANCE, Table
 from moqd.study.statistics import CONFIDENCE, smallest_adjusted_p
 
 Row = Mapping[str, Any]

@@ -15,20 +15,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from moqd.core.metrics import OF_THE_PAPER, formatted
 from moqd.core.types import Source
 from moqd.runs.compilation import CompileClock, uses_cache
 from moqd.runs.config import RunConfig
 from moqd.runs.folder import Run
 from moqd.runs.session import Callback
 
-METRICS = (
-    "moqd_score",
-    "moqd_sparsity_score",
-    "global_hypervolume",
-    "global_sparsity",
-    "max_sum_scores",
-    "coverage",
-)
 IN_A_LINE = ("moqd_score", "global_hypervolume", "coverage")
 """Those that plain lines have room for."""
 SOURCES = tuple(source.name.lower() for source in Source)
@@ -185,7 +178,7 @@ class Display(Callback):
             f"{row['seconds']:.1f} s",
             *self._speeds("ev/s"),
             self._time_left(),
-            *(f"{name} {_number(name, row[name])}" for name in IN_A_LINE),
+            *(f"{name} {formatted(name, row[name])}" for name in IN_A_LINE),
             f"added: {added or 'none'}",
         ]
         return "  ".join(part for part in parts if part)
@@ -249,9 +242,9 @@ def metrics_table(row: Mapping[str, float], previous: Mapping[str, float] | None
     table.add_row(Text("metric", style="dim"), Text("value", style="dim"), Text("change", style="dim"))
     for column in table.columns[1:]:
         column.justify = "right"
-    for name in METRICS:
+    for name in OF_THE_PAPER:
         change = "" if previous is None else _change(name, row[name] - previous[name], up_and_down)
-        table.add_row(name, Text(_number(name, row[name]), style="bold"), change)
+        table.add_row(name, Text(formatted(name, row[name]), style="bold"), change)
     return table
 
 
@@ -270,13 +263,7 @@ def additions_table(added: Mapping[str, int]) -> Table:
 def _change(name: str, difference: float, up_and_down: str) -> str:
     if not math.isfinite(difference) or difference == 0:
         return "=" if difference == 0 else ""
-    return f"{up_and_down[difference < 0]} {_number(name, abs(difference), digits=3)}"
-
-
-def _number(name: str, value: float, *, digits: int = 5) -> str:
-    if name == "coverage":
-        return f"{value:.1%}"
-    return f"{value:,.0f}" if 1e5 <= abs(value) < 1e12 else f"{value:.{digits}g}"
+    return f"{up_and_down[difference < 0]} {formatted(name, abs(difference), digits=3)}"
 
 
 def _count(value: float) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from moqd.core.archive import Archive
+from moqd.core.metrics import OF_THE_PAPER
 from moqd.core.types import Genotype
 from moqd.io.errors import InputError, MissingFileError, StorageError, to_resume
 from moqd.io.files import (
@@ -41,8 +42,8 @@ OUTCOME, LOG, TIMING = "outcome.json", "log.txt", "timing.json"
 """What a study keeps in the folder of a run: what came of it, what its processes said, and what its parts took."""
 Row = Mapping[str, float]
 COLUMNS = (
-    *("iteration", "evaluations", "seconds", "moqd_score", "moqd_sparsity_score", "global_hypervolume"),
-    *("global_sparsity", "max_sum_scores", "coverage", "num_solutions", "failed_evaluations", "below_reference"),
+    *("iteration", "evaluations", "seconds", *OF_THE_PAPER),
+    *("num_solutions", "failed_evaluations", "below_reference"),
 )
 """Those that every metrics.csv has; there are more."""
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from moqd.core.archive import Archive, add, empty_archive
-from moqd.core.metrics import archive_metrics
+from moqd.core.metrics import OVER_TIME, archive_metrics
 from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Offspring, Source
 from moqd.io.errors import InputError, MissingFileError
@@ -22,7 +22,7 @@ from moqd.tasks.task import Task
 
 REEVALUATION = "reevaluation.json"
 AT_ONCE = 256
-MEASURED = ("moqd_score", "global_hypervolume", "max_sum_scores", "coverage", "num_solutions")
+MEASURED = (*OVER_TIME, "num_solutions")
 
 
 class Reevaluation(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from moqd.core.archive import Archive
-from moqd.core.metrics import sparsity_metrics
+from moqd.core.metrics import METRICS, OVER_TIME, sparsity_metrics
 from moqd.core.types import Source
 from moqd.study.statistics import (
     Sample,
@@ -36,27 +36,6 @@ ONE_HOT, ONE_HOT_RIVAL = "mome-p2c-one-hot", "mome-pgx"
 """Both aim for one objective at a time; the paper compares them on their own."""
 NAN = float("nan")
 Row = tuple[Any, ...]
-
-
-class Metric(NamedTuple):
-    """How a metric is called in figures and tables, and which way is better."""
-
-    label: str
-    less_is_better: bool = False
-
-
-METRICS = {
-    "moqd_score": Metric("MOQD score"),
-    "moqd_sparsity_score": Metric("MOQD sparsity score", less_is_better=True),
-    "global_hypervolume": Metric("global hypervolume"),
-    "global_sparsity": Metric("global sparsity", less_is_better=True),
-    "max_sum_scores": Metric("max sum of scores"),
-    "coverage": Metric("coverage"),
-    "moqd_sparsity_occupied": Metric("MOQD sparsity of occupied cells", less_is_better=True),
-}
-"""The six of the paper, and one more."""
-OVER_TIME = tuple(name for name, metric in METRICS.items() if not metric.less_is_better)
-"""Those whose rows in metrics.csv can be compared between runs."""
 
 
 class Table(NamedTuple):
