@@ -40,6 +40,7 @@ def task_of(function=narrow, **others):
     )
 
 
+@pytest.mark.slow
 def test_a_small_feasible_region_is_found_as_fast_as_by_nsga2():
     task = task_of()
     runs = {name: [moqd.run(name, task, evaluations=6000, seed=s) for s in range(3)] for name in ("mome", "nsga2")}
@@ -114,6 +115,7 @@ def test_the_guide_leads_while_it_advances_or_is_beyond_the_reference_point():
     assert float(share_of(rising, task)) == pytest.approx(MOST)
 
 
+@pytest.mark.slow  # as test_algorithms does on another problem
 def test_guided_runs_resume_to_the_bit(tmp_path):
     task = task_of()
     options = {"num_cells": 8, "front_length": 5, "ga_batch": 12}

@@ -35,6 +35,7 @@ def test_train_draws_every_task(task, tmp_path):
     assert main(["train", task, *small, "--evaluations", "16", "--out", str(tmp_path / "run")]) == 0
 
 
+@pytest.mark.slow
 def test_a_robot_from_the_command_line(tmp_path):
     """Train, read the run back, and see a policy of its archive do again what the archive says of it."""
     folder, small = tmp_path / "run", ["--episode-length", "30"]
@@ -233,6 +234,7 @@ def test_pick_tells_a_feature_from_an_objective_and_writes_json(tmp_path, capsys
     assert [row[-5] for row in rows] == [f"{value:.5g}" for value in values]
 
 
+@pytest.mark.slow
 def test_a_run_with_resamples_is_repeated_from_its_config(tmp_path, monkeypatch):
     monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")
     task = moqd.make_task("arm-2", num_joints=3, resamples=3)
