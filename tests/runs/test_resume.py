@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,8 @@ from tests.quick import only
 from tests.runs.test_lock import place
 from tests.runs.test_session import bowl, small
 
-MOQD = [str(Path(sys.executable).parent / "moqd")]
+MOQD = [sys.executable, "-c", "import sys; from moqd.cli.main import main; sys.exit(main())"]
+"""The command line of the code under test, whichever is installed."""
 
 
 def digest(folder):
@@ -182,6 +184,7 @@ def test_what_resume_needs_is_asked_for(tmp_path):
     assert len(moqd.resume(tmp_path / "run", task=task, algorithm=algorithm, iterations=4).metrics["iteration"]) == 3
 
 
+@pytest.mark.slow
 def test_a_run_begins_with_the_archive_of_another(tmp_path):
     task = moqd.make_task("arm-2")
     first = moqd.run(small(task), task, iterations=30, out=tmp_path / "first")
@@ -208,6 +211,7 @@ def test_a_run_begins_with_the_archive_of_another(tmp_path):
         moqd.run(small(other), other, iterations=1, init_from=first)
 
 
+@pytest.mark.slow  # tests/core/test_archive.py merges without a run
 def test_merged_archives_hold_the_best_of_all():
     """As the naive archive does that is given everything at once; fronts stay within their length."""
     task = bowl()
@@ -252,6 +256,7 @@ def test_export_is_a_table_of_solutions(tmp_path, capsys):
     assert (tmp_path / "x.csv").read_bytes() == (tmp_path / "run" / "solutions.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_same_run_from_its_config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")  # which takes seconds
@@ -311,6 +316,7 @@ def test_a_signal_stops_a_run_and_saves_it(number, tmp_path):
     assert loaded.metrics["iteration"][-1] == int(newest.name)
 
 
+@pytest.mark.slow
 def test_a_second_signal_stops_at_once(tmp_path):
     """Even while a chunk would go on for hours."""
     folder = tmp_path / "run"
@@ -557,7 +563,7 @@ def test_bad_places_for_an_export_are_one_sentence(finished, out, tmp_path, monk
 def test_a_closed_pipe_does_not_end_a_run(tmp_path):
     folder = tmp_path / "run"
     arguments = ["train", "arm-2", "--iterations", "300", "--ga-batch", "16", "--num-cells", "8", "--devices", "1"]
-    command = " ".join([*MOQD, *arguments, "--out", str(folder)])
+    command = shlex.join([*MOQD, *arguments, "--out", str(folder)])
     subprocess.run(["bash", "-c", f"{command} 2>&1 | head -1"], check=True, stdout=subprocess.DEVNULL)
     assert moqd.load_run(folder).metrics["iteration"][-1] == 300
 
