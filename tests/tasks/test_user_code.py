@@ -78,6 +78,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "beside.py").write_text('DENSITY = {"steel": 7.8, "nylon": 1.2}\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("moqd.report.run.save", lambda *_: None)  # figures are drawn but not written, for speed
     return tmp_path
 
 
@@ -127,6 +128,7 @@ def forget_tasks():
         known.clear()
 
 
+@pytest.mark.slow  # processes that compile everything
 def test_a_study_of_a_task_from_a_file(here, capsys):
     (here / "gears.toml").write_text(STUDY)
     assert main(["study", "gears.toml"]) == 2
