@@ -96,6 +96,7 @@ def test_the_guide_leads_while_it_advances_or_is_beyond_the_reference_point():
     guide = initial_guide(offspring, 1, constrained=False)
     assert float(share_of(guide, task)) == pytest.approx(MOST)
 
+    @jax.jit
     def told(guide, fitness):
         evaluation = Evaluation(jnp.asarray(fitness), jnp.zeros((4, 1)), jnp.ones(4, bool))
         return renew_guide(guide, archive, task, offspring, evaluation)

@@ -142,6 +142,7 @@ def test_what_the_user_can_mend_is_one_sentence(arguments, message, capsys, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_cells_of_a_grid_from_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")  # which takes seconds

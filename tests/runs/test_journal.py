@@ -29,8 +29,16 @@ NAMES = {
 POPULATION = 40
 
 
-def measured(a, b):
-    return [a - b**2, a**2 + 0.1 * abs(b)], [b]
+def made_measured():
+    """Made here, because a name of this module would have each worker import it, and JAX."""
+
+    def measured(a, b):
+        return [a - b**2, a**2 + 0.1 * abs(b)], [b]
+
+    return measured
+
+
+measured = made_measured()
 
 
 def made_awkward():

@@ -334,6 +334,7 @@ def test_a_second_signal_stops_at_once(tmp_path):
     assert (folder / "config.json").exists()
 
 
+@pytest.mark.slow  # tests/runs/test_checkpoint.py has a disk that is full in this process
 def test_a_full_disk_stops_a_run_with_a_sentence(tmp_path):
     """As far as a process can make its disk full: it may write no file of more than 40 kB."""
     task, folder = moqd.make_task("arm-2"), tmp_path / "run"
