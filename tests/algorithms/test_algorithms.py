@@ -120,7 +120,9 @@ def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(na
     assert not np.array_equal(one.archive.fitness, another.archive.fitness)
 
 
-@pytest.mark.parametrize("name", quick(["mome", "mo-cma-mae", "nsga2", "spea2"], except_for=["mo-cma-mae", "nsga2"]))
+@pytest.mark.parametrize(
+    "name", quick(["mome", "mo-cma-mae", "nsga2", "spea2"], except_for=["mo-cma-mae", "nsga2", "spea2"])
+)
 def test_failed_evaluations_never_survive(name):
     """Half of all evaluations fail, and all of the first batch."""
     calls = []

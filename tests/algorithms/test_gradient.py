@@ -164,6 +164,7 @@ def test_pgx_agents_learn_their_own_objective():
     assert np.abs(effort).mean() < 0.3
 
 
+@pytest.mark.slow  # tests/rl/test_td3.py has an actor that follows the preference
 def test_p2c_actor_learns_every_trade_off():
     """Action a earns (a, -a^2) before standardisation: the more speed counts, the faster."""
     loop, _ = started("mome-p2c", iterations=25, critic_steps=200, critic_learning_rate=3e-3, actor_learning_rate=3e-3)

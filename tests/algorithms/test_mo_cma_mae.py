@@ -54,6 +54,7 @@ def test_it_is_ahead_of_the_papers_mome_and_of_random_search_on_spheres_with_20_
     assert found["coverage"][-1] > 1.5 * rival["coverage"][-1] > 1.5 * first[1]
 
 
+@pytest.mark.slow
 def test_where_all_is_beyond_the_reference_point_it_finds_the_way():
     """All of the first batch is: random points are 15 times as far away as the reference point allows."""
     task = plane(two_spheres, parameters=10, reference_point=(-0.6, -0.6))

@@ -226,6 +226,7 @@ def test_interrupted_in_an_exhausted_space_it_knows_what_it_knew(tmp_path):
     assert again.metrics["reused_evaluations"].tolist() == whole.metrics["reused_evaluations"].tolist()
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_though_its_evaluations_are_not_there(tmp_path):
     """As in runs of earlier versions."""
     task = moqd.FunctionTask(worth, **NAMES)

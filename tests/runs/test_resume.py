@@ -388,6 +388,7 @@ def test_a_stop_between_two_looks_is_saved_too(tmp_path):
     assert same(stopped.value.archive, moqd.load_run(tmp_path / "run").archive)
 
 
+@pytest.mark.slow
 def test_an_error_in_a_callback_changes_nothing(tmp_path):
     task = moqd.make_task("arm-2")
 

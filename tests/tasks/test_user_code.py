@@ -184,6 +184,7 @@ def test_mistakes_are_one_sentence(here, spec, text):
         load_own(spec)
 
 
+@pytest.mark.slow
 def test_a_task_that_gives_nothing_is_mended_and_started_again(here, capsys):
     (here / "gear.py").write_text(GEAR.replace("return [module", "return [1.0, module"))
     assert main([*TRAIN, "--task", "gear.py:task"]) == 2
