@@ -376,23 +376,26 @@ def test_what_failed_elsewhere_is_tried_here_and_what_was_resumed_with_another_f
 # ------------------------------------------------------------------------------------------------ tasks of other kinds
 
 
-def test_noise_is_evaluated_as_often_as_ever():
+@pytest.mark.parametrize(
+    ("options", "times"),
+    [
+        ({"resamples": 2}, 2),
+        pytest.param({"resamples": 1}, 1, marks=pytest.mark.slow),
+        pytest.param({"noisy": True}, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_noise_is_evaluated_as_often_as_ever(options, times):
     calls: list = []
 
     def noisy(teeth, material, seed):
         calls.append((teeth, material))
         return worth(teeth, 2, 1, material)
 
-    for task, times in (
-        (moqd.FunctionTask(noisy, noisy=True, **TINY), 1),
-        (replace(tiny(calls), resamples=2), 2),
-        (replace(tiny(calls), resamples=1), 1),
-    ):
-        calls.clear()
-        run = moqd.run("mome", task, iterations=2, **OPTIONS["mome"])
-        assert len(calls) == 3 * BATCH * times
-        assert "reused_evaluations" not in run.metrics
-        assert run._evaluations is None
+    task = moqd.FunctionTask(noisy, noisy=True, **TINY) if "noisy" in options else replace(tiny(calls), **options)
+    run = moqd.run("mome", task, iterations=2, **OPTIONS["mome"])
+    assert len(calls) == 3 * BATCH * times
+    assert "reused_evaluations" not in run.metrics
+    assert run._evaluations is None
 
 
 def test_only_plain_parameters_on_the_host_have_a_ledger():
@@ -455,6 +458,7 @@ def test_of_a_batched_call_that_failed_as_a_whole_nothing_is_known():
 # --------------------------------------------------------------------------------------------------------- by hand
 
 
+@pytest.mark.slow
 def test_nobody_is_asked_for_the_same_design_twice(tmp_path, rng):
     task, told = moqd.FunctionTask(None, **TINY), []
     options = {"ga_batch": 5, "num_cells": 4, "out": tmp_path / "bench"}
