@@ -75,7 +75,7 @@ FIRST = list({entry.build: name for name, entry in reversed(ALGORITHMS.items())}
 RELATED = ["mome-pgx", *(name for name in ALGORITHMS if name not in FIRST)]
 
 
-@pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=[*RELATED, "pga-me", "spea2"]))
+@pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=[*RELATED, "mome", "pga-me", "spea2"]))
 def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     task = walk(3) if name in LEARNERS else moqd.make_task("dtlz2-5")
     algorithm = small(name, task)
@@ -103,7 +103,8 @@ def test_two_steps_keep_the_structure_and_are_compiled_once(name):
 
 
 @pytest.mark.parametrize(
-    "name", quick(dict.fromkeys([*OTHERS, *FIRST]), except_for=[*RELATED, "nsga2", "pga-me", "spea2"])
+    "name",
+    quick(dict.fromkeys([*OTHERS, *FIRST]), except_for=[*RELATED, "mome", "mo-cma-mae", "nsga2", "pga-me", "spea2"]),
 )
 def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(name, tmp_path):
     task = task_for(name)
@@ -118,7 +119,9 @@ def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(na
     assert not np.array_equal(one.archive.fitness, another.archive.fitness)
 
 
-@pytest.mark.parametrize("name", quick([name for name in FIRST if name in OTHERS], except_for=["nsga2"]))
+@pytest.mark.parametrize(
+    "name", quick([name for name in FIRST if name in OTHERS], except_for=["mo-cma-mae", "nsga2", "spea2"])
+)
 def test_failed_evaluations_never_survive(name):
     """Half of all evaluations fail, and all of the first batch."""
     calls = []

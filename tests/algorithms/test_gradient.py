@@ -17,7 +17,7 @@ from moqd.core.networks import Policy, apply_policy
 from moqd.core.types import Evaluation, Source, Transition
 from moqd.rl.td3 import act, value
 from moqd.runs.loop import Loop
-from tests.algorithms.test_algorithms import quick, small
+from tests.algorithms.test_algorithms import small
 from tests.walk import LENGTH, Walk, walk
 
 PAPER = {
@@ -139,6 +139,7 @@ def test_keep_pref_gradients_aim_for_what_the_parent_carries():
         assert not (carried == np.asarray(preference)).all(axis=1).any()
 
 
+@pytest.mark.slow
 def test_pgx_shares_end_with_the_actor_of_each_objective():
     loop, algorithm = started("mome-pgx", 3, pg_batch=8, ga_batch=4)
     state = loop.carry.state
@@ -163,6 +164,7 @@ def test_pgx_agents_learn_their_own_objective():
     assert np.abs(effort).mean() < 0.3
 
 
+@pytest.mark.slow  # tests/rl/test_td3.py has an actor that follows the preference
 def test_p2c_actor_learns_every_trade_off():
     """Action a earns (a, -a^2) before standardisation: the more speed counts, the faster."""
     loop, _ = started("mome-p2c", iterations=25, critic_steps=200, critic_learning_rate=3e-3, actor_learning_rate=3e-3)
@@ -177,9 +179,8 @@ def test_p2c_actor_learns_every_trade_off():
     assert still < between < fast
 
 
-@pytest.mark.parametrize(
-    ("name", "cells"), [("pga-me", 8 * 4), pytest.param("pga-me-128", 128, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "cells"), [("pga-me", 8 * 4), ("pga-me-128", 128)])
 def test_pga_me_keeps_the_best_sum_of_every_cell(name, cells):
     task = walk(3)
     algorithm = small(name, task)
@@ -206,7 +207,8 @@ def test_pga_me_keeps_the_best_sum_of_every_cell(name, cells):
     assert state.archive.fitness.shape == (8, 4, 3)
 
 
-@pytest.mark.parametrize("name", quick(["mome-p2c", "mome-pgx", "pga-me"], except_for=["mome-pgx", "pga-me"]))
+@pytest.mark.slow  # a run of each
+@pytest.mark.parametrize("name", ["mome-p2c", "mome-pgx", "pga-me"])
 def test_every_row_says_how_learning_goes(name, tmp_path):
     task = walk()
     result = moqd.run(small(name, task), task, iterations=4, log_every=2, out=tmp_path / "run")
@@ -219,6 +221,7 @@ def test_every_row_says_how_learning_goes(name, tmp_path):
     assert (tmp_path / "run" / "metrics.csv").read_text().splitlines()[0].count("critic_loss") == 1
 
 
+@pytest.mark.slow
 def test_training_that_diverges_stops_the_run_and_keeps_the_archive(tmp_path):
     task = walk()
     algorithm = small("mome-p2c", task, critic_learning_rate=1e30)

@@ -41,6 +41,7 @@ def task_of(function=narrow, **others):
     )
 
 
+@pytest.mark.slow
 def test_a_small_feasible_region_is_found_as_fast_as_by_nsga2():
     task = task_of()
     runs = {name: [moqd.run(name, task, evaluations=6000, seed=s) for s in range(3)] for name in ("mome", "nsga2")}
@@ -96,6 +97,7 @@ def test_the_guide_leads_while_it_advances_or_is_beyond_the_reference_point():
     guide = initial_guide(offspring, 1, constrained=False)
     assert float(share_of(guide, task)) == pytest.approx(MOST)
 
+    @jax.jit
     def told(guide, fitness):
         evaluation = Evaluation(jnp.asarray(fitness), jnp.zeros((4, 1)), jnp.ones(4, bool))
         return renew_guide(guide, archive, task, offspring, evaluation)
@@ -136,6 +138,7 @@ def test_parents_are_mostly_from_cells_that_add_hypervolume_once_there_are_some(
     assert np.mean(parents[parents != 7] == 1) == pytest.approx(expected + (1 - expected) / 2 * (better > 0), abs=0.05)
 
 
+@pytest.mark.slow  # as test_algorithms does on another problem
 def test_guided_runs_resume_to_the_bit(tmp_path):
     task = task_of()
     options = {"num_cells": 8, "front_length": 5, "ga_batch": 12}

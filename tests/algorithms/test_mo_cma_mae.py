@@ -37,6 +37,7 @@ def evolved(algorithm, task, iterations, seed=0) -> Loop:
     return loop
 
 
+@pytest.mark.slow
 def test_it_is_ahead_of_the_papers_mome_and_of_random_search_on_spheres_with_20_parameters():
     """Of which each feature is the mean of a half, so that random solutions are all in the middle."""
 
@@ -53,6 +54,7 @@ def test_it_is_ahead_of_the_papers_mome_and_of_random_search_on_spheres_with_20_
     assert found["coverage"][-1] > 1.5 * rival["coverage"][-1] > 1.5 * first[1]
 
 
+@pytest.mark.slow
 def test_where_all_is_beyond_the_reference_point_it_finds_the_way():
     """All of the first batch is: random points are 15 times as far away as the reference point allows."""
     task = plane(two_spheres, parameters=10, reference_point=(-0.6, -0.6))
@@ -64,6 +66,7 @@ def test_where_all_is_beyond_the_reference_point_it_finds_the_way():
     assert scores[True][-1] > 1.5 * scores[False][-1]
 
 
+@pytest.mark.slow
 def test_without_a_reference_point_it_takes_that_of_the_run():
     task = plane(two_spheres, reference_point=None)
     loop = evolved(moqd.make_algorithm("mo-cma-mae", task, **SMALL), task, 3)
@@ -85,6 +88,7 @@ def test_while_nothing_is_feasible_it_descends_the_violation():
     assert (jnp.sum((member - 0.95) ** 2, axis=1) <= 0.02 + 1e-6).all()
 
 
+@pytest.mark.slow
 def test_pytrees_without_bounds_have_steps_of_their_own_size():
     def init(key):
         return {"w": 50 * jax.random.normal(key, (3, 4)), "b": jnp.zeros(2)}
@@ -120,6 +124,7 @@ def test_emitters_may_be_beyond_the_bounds_within_which_they_are_evaluated():
     assert (member[:, 2:] == 0).all(axis=1).any()
 
 
+@pytest.mark.slow
 def test_many_parameters_have_diagonal_covariances():
     task = plane(two_spheres, parameters=101)
     state = evolved(moqd.make_algorithm("mo-cma-mae", task, **SMALL), task, 2).carry.state
@@ -139,6 +144,7 @@ def test_whole_numbers_do_not_freeze_it():
     assert (loop.carry.state.emitters.step > 0.01).all()
 
 
+@pytest.mark.slow
 def test_seeds_are_told_and_emitters_start_anew():
     task = plane(two_spheres)
     algorithm = moqd.make_algorithm("mo-cma-mae", task, **SMALL)

@@ -35,6 +35,7 @@ def test_train_draws_every_task(task, tmp_path):
     assert main(["train", task, *small, "--evaluations", "16", "--out", str(tmp_path / "run")]) == 0
 
 
+@pytest.mark.slow
 def test_a_robot_from_the_command_line(tmp_path):
     """Train, read the run back, and see a policy of its archive do again what the archive says of it."""
     folder, small = tmp_path / "run", ["--episode-length", "30"]
@@ -52,6 +53,7 @@ def test_a_robot_from_the_command_line(tmp_path):
     np.testing.assert_allclose(replay.contact.mean(axis=0), solutions.features[0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_cells_of_a_grid_from_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")  # which takes seconds
@@ -75,6 +77,7 @@ def test_cells_of_a_grid_from_the_command_line(tmp_path, capsys, monkeypatch):
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_run_with_resamples_is_repeated_from_its_config(tmp_path, monkeypatch):
     monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")
     task = moqd.make_task("arm-2", num_joints=3, resamples=3)

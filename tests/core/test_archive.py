@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from moqd.core.archive import Archive, add, add_uniform, empty_archive, select_crowding, select_uniform
+from moqd.core.archive import Archive, add, add_uniform, empty_archive, merge, select_crowding, select_uniform
 from moqd.core.types import Evaluation, Offspring
 from tests import naive
 
@@ -104,10 +104,10 @@ def agrees_with_the_naive_version(shape, seed, kind, num_batches):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(seed=SEED, kind=KIND, num_batches=st.integers(1, 4))
 def test_add_agrees_with_the_naive_version(shape, seed, kind, num_batches):
-    """5 shapes x 100 sequences of batches."""
+    """25 sequences of batches for each shape; the long tests have 400."""
     agrees_with_the_naive_version(shape, seed, kind, num_batches)
 
 
@@ -117,6 +117,23 @@ def test_add_agrees_with_the_naive_version(shape, seed, kind, num_batches):
 @given(seed=SEED, kind=KIND, num_batches=st.integers(1, 4))
 def test_add_agrees_with_the_naive_version_in_many_more_cases(shape, seed, kind, num_batches):
     agrees_with_the_naive_version(shape, seed, kind, num_batches)
+
+
+@settings(max_examples=10)
+@given(seed=SEED, kind=KIND)
+def test_merged_archives_hold_the_best_of_both(seed, kind):
+    """In cells with places for all, so that nothing depends on who came first."""
+    cells, objectives, batch = 3, 2, 8
+    rng = np.random.default_rng(seed)
+    archives, arrivals = [], [[] for _ in range(cells)]
+    for i in range(2):
+        offspring, evaluation = random_batch(rng, kind, objectives, batch, i * batch)
+        archives.append(ADD(new_archive(cells, 2 * batch, objectives), offspring, evaluation)[0])
+        for b in np.flatnonzero(usable(evaluation)):
+            arrivals[naive_cell(float(evaluation.feature[b, 0]), cells)].append(tuple(evaluation.fitness[b].tolist()))
+    expected = [set(naive.add([], newcomers, 2 * batch)) for newcomers in arrivals]
+    assert [set(front) for front in fronts_of(merge(archives))] == expected
+    assert [set(front) for front in fronts_of(merge(archives[::-1]))] == expected
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -23,7 +23,8 @@ ROOT = Path(__file__).parent.parent.parent
 ELSEWHERE = ("explorer.md",)  # which is about a run: tests/explorer has one
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [page for page in TEXTS if "import moqd" in page.read_text() and page.name not in ELSEWHERE]
-SLOW = ("locomotion.md",)
+QUICK = ("README.md", "skeleton.py")
+"""What a reader tries first; each is a process of its own that compiles everything."""
 EXAMPLES = [*sorted((ROOT / "examples").glob("*.py")), ROOT / "docs" / "skeleton.py"]
 
 
@@ -46,7 +47,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else (), id=page.name) for page in PAGES],
+    [pytest.param(page, marks=() if page.name in QUICK else pytest.mark.slow, id=page.name) for page in PAGES],
 )
 def test_pages_run(page, tmp_path):
     run_in(tmp_path, "\n".join(blocks(page, "python")))
@@ -118,7 +119,10 @@ def test_the_study_of_the_guide_is_one(tmp_path):
     assert {run.config.algorithm.options.get("pg_steps") for run in study.runs} == {100, 200, None}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(file, marks=() if file.name in QUICK else pytest.mark.slow, id=file.name) for file in EXAMPLES],
+)
 def test_examples_run(example, tmp_path):
     run_in(tmp_path, example.read_text())
 

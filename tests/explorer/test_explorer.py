@@ -252,6 +252,7 @@ def test_served_it_simulates_what_is_not_in_it(browser, robot):
         thread.join()
 
 
+@pytest.mark.slow  # films, and simulates anew
 def test_pick_chooses_exports_films_and_tries(robot, tmp_path, capsys):
     policy, film = tmp_path / "policy.npz", tmp_path / "gait.gif"
     arguments = ["--preference", "0.7,0.3", "--limit", "energy>=-10", "--export", str(policy), "--video", str(film)]

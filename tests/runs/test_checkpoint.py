@@ -20,6 +20,7 @@ from moqd.runs.checkpoint import Checkpoint, _sealed, newest_checkpoint, write_c
 from moqd.runs.loop import Loop
 from moqd.runs.packing import packed, unpacked
 from tests.algorithms.test_algorithms import small
+from tests.quick import only
 from tests.walk import walk
 
 FACTS = {"env_steps": 0, "seconds": 0.5, "reference_point": [0.0, 0.0], "metrics": {}, "made_with": {}}
@@ -109,14 +110,15 @@ def test_only_what_is_in_use_of_a_buffer_is_written(tmp_path):
     assert again.steps.obs[:, 0].tolist() == [3.0, 3.0, 2.0, 3.0]
 
 
-def test_every_damage_is_noticed_and_the_one_before_is_used(saved, tmp_path, rng):
-    """300 of them: bit flips, truncations and missing files, spread over all files and all of their length."""
+@pytest.mark.parametrize("number", only([45], [45, 300]))
+def test_every_damage_is_noticed_and_the_one_before_is_used(saved, tmp_path, rng, number):
+    """Bit flips, truncations and missing files, spread over all files and all of their length."""
     newest = saved.folder / "checkpoints" / "00000003"
     contents = {name: (newest / name).read_bytes() for name in FILES}
     run = tmp_path / "run"
     shutil.copytree(saved.folder, run)
     broken = run / "checkpoints" / "00000003"
-    for trial in range(300):
+    for trial in range(number):
         shutil.rmtree(broken, ignore_errors=True)
         shutil.copytree(newest, broken)
         name = FILES[trial % 3]

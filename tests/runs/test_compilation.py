@@ -172,6 +172,7 @@ def test_the_second_start_compiles_nothing(tmp_path):
         assert told.stderr == ""
 
 
+@pytest.mark.slow  # processes that compile everything
 def test_other_seeds_take_the_same_programs(tmp_path):
     """A second run with another seed compiles nothing."""
     script = """

@@ -14,6 +14,7 @@ from moqd.core.types import Offspring
 from moqd.io.files import read_tensors
 from moqd.runs.ledger import EVALUATIONS, Evaluations, Ledger, ledger_for, read_evaluations, write_evaluations
 from moqd.tasks.function import Measured
+from tests.quick import only
 
 NAMES = {
     "name": "gear",
@@ -74,7 +75,7 @@ def same(one, other):
     return all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", only(["mome"], OPTIONS))
 def test_there_are_as_many_calls_as_designs(name, tmp_path):
     task = moqd.FunctionTask(counted(tmp_path / "calls", lambda teeth, *_: teeth == 5), **NAMES)
     run = moqd.run(name, task, iterations=12, out=tmp_path / "run", **OPTIONS[name])
@@ -95,7 +96,7 @@ def test_there_are_as_many_calls_as_designs(name, tmp_path):
             np.testing.assert_array_equal(part, np.asarray(said, float))
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", only(["nsga2-small"], OPTIONS))
 def test_a_space_without_new_designs_is_no_reason_to_stop(name):
     calls: list = []
     task = tiny(calls)
@@ -145,11 +146,22 @@ def test_real_parameters_are_as_without_a_ledger(monkeypatch):
 # ----------------------------------------------------------------------------------------------- killed and resumed
 
 
-@pytest.mark.parametrize("name", ["mome", "nsga2-small"])
-@pytest.mark.parametrize("minutes", [0, 60])
-def test_killed_at_any_time_and_resumed_it_ends_with_the_same_bits_and_calls(name, minutes, tmp_path):
+OFTEN = (0, 5, BATCH, 3 * BATCH + 7, 8 * BATCH + 23, 11 * BATCH)
+
+
+@pytest.mark.parametrize(
+    ("name", "minutes", "kills"),
+    [
+        ("mome", 60, (5, 8 * BATCH + 23)),  # within the first batch, and between two checkpoints
+        *[
+            pytest.param(name, minutes, OFTEN, marks=pytest.mark.slow)
+            for name in ("mome", "nsga2-small")
+            for minutes in (0, 60)
+        ],
+    ],
+)
+def test_killed_at_any_time_and_resumed_it_ends_with_the_same_bits_and_calls(name, minutes, kills, tmp_path):
     """Before some of its calls the function copies the run's folder as it is: what a kill would leave then."""
-    kills = (0, 5, BATCH, 3 * BATCH + 7, 8 * BATCH + 23, 11 * BATCH)
     folder, calls = tmp_path / "run", []
 
     def function(teeth, width, holes, material):
@@ -191,6 +203,7 @@ def test_killed_at_any_time_and_resumed_it_ends_with_the_same_bits_and_calls(nam
             assert np.array_equal(again.metrics[column], whole.metrics[column])
 
 
+@pytest.mark.slow
 def test_interrupted_in_an_exhausted_space_it_knows_what_it_knew(tmp_path):
     calls: list = []
     task = tiny(calls)
@@ -213,6 +226,7 @@ def test_interrupted_in_an_exhausted_space_it_knows_what_it_knew(tmp_path):
     assert again.metrics["reused_evaluations"].tolist() == whole.metrics["reused_evaluations"].tolist()
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_though_its_evaluations_are_not_there(tmp_path):
     """As in runs of earlier versions."""
     task = moqd.FunctionTask(worth, **NAMES)
@@ -255,7 +269,17 @@ def finer(task, calls, source, **arguments):
     return moqd.run("mome", task, init_from=source, **options), calls_in(calls)
 
 
-def test_a_finer_grid_takes_what_the_coarse_one_knows(coarse):
+SOURCES = {
+    "run": lambda task, written, kept: written,
+    "path": lambda task, written, kept: written.path,
+    "string": lambda task, written, kept: str(written.path),
+    "loaded": lambda task, written, kept: moqd.load_run(written.path, task=task),
+    "in memory": lambda task, written, kept: kept,
+}
+
+
+@pytest.mark.parametrize("sources", [["path"], pytest.param(list(SOURCES), marks=pytest.mark.slow)], ids=len)
+def test_a_finer_grid_takes_what_the_coarse_one_knows(coarse, sources):
     task, written, kept, calls = coarse
     known = set(map(tuple, read_evaluations(written.path, task).parameters))
     anew, calls_anew = finer(task, calls, written.archive)
@@ -263,8 +287,8 @@ def test_a_finer_grid_takes_what_the_coarse_one_knows(coarse):
     assert sum(calls_anew.values()) == initial + 3 * BATCH, "an archive alone does not say what it was made by"
     new = {design for design in calls_anew if vector_of(task, design) not in known}
     assert len(new) < 3 * BATCH, "of what the coarse archive did not keep some would be evaluated again"
-    for source in (written, written.path, str(written.path), moqd.load_run(written.path, task=task), kept):
-        run, made = finer(task, calls, source)
+    for source in sources:
+        run, made = finer(task, calls, SOURCES[source](task, written, kept))
         assert same(run.archive, anew.archive)
         assert made == dict.fromkeys(new, 1)
         assert run.metrics["evaluations"][-1] == initial + 3 * BATCH
@@ -279,7 +303,18 @@ def vector_of(task, design):
     return tuple(task.space.vector(task.space.genotype(values)))
 
 
-def test_what_another_function_said_is_not_believed(coarse):
+@pytest.mark.parametrize(
+    ("what", "where"),
+    only(
+        [("other code", "run"), ("other values in its closure", "in memory")],
+        [
+            (what, where)
+            for what in ("other code", "other values in its closure", "another name", "an object that may be anything")
+            for where in ("run", "in memory")
+        ],
+    ),
+)
+def test_what_another_function_said_is_not_believed(coarse, what, where):
     task, written, kept, calls = coarse
     initial = int(written.metrics["num_solutions"][-1])
     others = {
@@ -288,10 +323,13 @@ def test_what_another_function_said_is_not_believed(coarse):
         "another name": replace(task, name="cog"),
         "an object that may be anything": replace(task, function=Counting(task.function)),
     }
-    for what, other in others.items():
-        for source in (written, kept):
-            _, made = finer(other, calls, source, iterations=0)
-            assert sum(made.values()) == initial + BATCH, what
+    _, made = finer(others[what], calls, SOURCES[where](task, written, kept), iterations=0)
+    assert sum(made.values()) == initial + BATCH
+
+
+@pytest.mark.slow  # as the finer grid does with more iterations
+def test_what_the_same_function_said_is_believed(coarse):
+    task, written, _, calls = coarse
     _, made = finer(task, calls, written, iterations=0)
     assert sum(made.values()) < BATCH
 
@@ -304,6 +342,7 @@ class Counting:
         return self.function(teeth, width, holes, material)
 
 
+@pytest.mark.slow
 def test_killed_before_its_first_checkpoint_it_still_knows_what_it_took_over(coarse, tmp_path):
     task, written, _, calls = coarse
     expected, made = finer(task, calls, written)
@@ -337,23 +376,26 @@ def test_what_failed_elsewhere_is_tried_here_and_what_was_resumed_with_another_f
 # ------------------------------------------------------------------------------------------------ tasks of other kinds
 
 
-def test_noise_is_evaluated_as_often_as_ever():
+@pytest.mark.parametrize(
+    ("options", "times"),
+    [
+        ({"resamples": 2}, 2),
+        pytest.param({"resamples": 1}, 1, marks=pytest.mark.slow),
+        pytest.param({"noisy": True}, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_noise_is_evaluated_as_often_as_ever(options, times):
     calls: list = []
 
     def noisy(teeth, material, seed):
         calls.append((teeth, material))
         return worth(teeth, 2, 1, material)
 
-    for task, times in (
-        (moqd.FunctionTask(noisy, noisy=True, **TINY), 1),
-        (replace(tiny(calls), resamples=2), 2),
-        (replace(tiny(calls), resamples=1), 1),
-    ):
-        calls.clear()
-        run = moqd.run("mome", task, iterations=2, **OPTIONS["mome"])
-        assert len(calls) == 3 * BATCH * times
-        assert "reused_evaluations" not in run.metrics
-        assert run._evaluations is None
+    task = moqd.FunctionTask(noisy, noisy=True, **TINY) if "noisy" in options else replace(tiny(calls), **options)
+    run = moqd.run("mome", task, iterations=2, **OPTIONS["mome"])
+    assert len(calls) == 3 * BATCH * times
+    assert "reused_evaluations" not in run.metrics
+    assert run._evaluations is None
 
 
 def test_only_plain_parameters_on_the_host_have_a_ledger():
@@ -396,6 +438,7 @@ def test_a_batched_function_is_called_for_what_is_new(tmp_path):
     assert len(calls) == len(set(calls)) == 140
 
 
+@pytest.mark.slow
 def test_of_a_batched_call_that_failed_as_a_whole_nothing_is_known():
     calls: list = []
 
@@ -415,6 +458,7 @@ def test_of_a_batched_call_that_failed_as_a_whole_nothing_is_known():
 # --------------------------------------------------------------------------------------------------------- by hand
 
 
+@pytest.mark.slow
 def test_nobody_is_asked_for_the_same_design_twice(tmp_path, rng):
     task, told = moqd.FunctionTask(None, **TINY), []
     options = {"ga_batch": 5, "num_cells": 4, "out": tmp_path / "bench"}
@@ -423,7 +467,7 @@ def test_nobody_is_asked_for_the_same_design_twice(tmp_path, rng):
     def tell_all():
         while True:  # it is closed and made again after every few
             with moqd.Optimizer(task, **options) as optimizer:
-                for _ in range(3):
+                for _ in range(7):
                     candidates = optimizer.ask()
                     one = candidates[rng.integers(len(candidates))]
                     told.append(tuple(one.parameters.values()))

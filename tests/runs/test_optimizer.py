@@ -26,6 +26,12 @@ def brew(temperature, minutes):
     return [taste, 0.1 * temperature + minutes], [temperature * minutes], [temperature * minutes - 800]
 
 
+@pytest.fixture(autouse=True)
+def no_files_of_figures(monkeypatch):
+    """Figures are drawn but not written, which takes most of the time of a report."""
+    monkeypatch.setattr("moqd.report.run.save", lambda *_: None)
+
+
 @pytest.fixture(scope="module")
 def task():
     return moqd.FunctionTask(None, **NAMES)
@@ -35,9 +41,9 @@ def test_telling_by_hand_is_a_run_of_the_function(task, tmp_path, rng):
     direct = moqd.FunctionTask(brew, **NAMES)
     expected = moqd.run(moqd.make_algorithm("mome", direct, **OPTIONS), direct, iterations=2, seed=3)
     # It is closed and made again in the middle of each batch, and told in any order.
-    for _ in range(6):
+    for number in (3, 7, 4, 4):
         with moqd.Optimizer(task, "mome", seed=3, out=tmp_path / "bench", **OPTIONS) as optimizer:
-            for _ in range(3):
+            for _ in range(number):
                 candidates = optimizer.ask()
                 one = candidates[rng.integers(len(candidates))]
                 optimizer.tell(one, *brew(**one.parameters))

@@ -35,6 +35,12 @@ def fixed(x):
     return [x[0], x[0] ** 2], [x[1]]
 
 
+@pytest.fixture(autouse=True)
+def no_files_of_figures(monkeypatch):
+    """Figures are drawn but not written, which takes most of the time of a report."""
+    monkeypatch.setattr("moqd.report.run.save", lambda *_: None)
+
+
 @pytest.mark.parametrize("traceable", [True, False])
 def test_resamples_are_averaged(traceable):
     function = traced if traceable else on_host

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,10 +25,12 @@ from moqd.io.errors import BusyError
 from moqd.runs.folder import write_archive
 from tests import naive
 from tests.algorithms.test_algorithms import interrupted
+from tests.quick import only
 from tests.runs.test_lock import place
 from tests.runs.test_session import bowl, small
 
-MOQD = [str(Path(sys.executable).parent / "moqd")]
+MOQD = [sys.executable, "-c", "import sys; from moqd.cli.main import main; sys.exit(main())"]
+"""The command line of the code under test, whichever is installed."""
 
 
 def digest(folder):
@@ -47,7 +50,7 @@ def rows(folder):
         return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
 
 
-@pytest.mark.parametrize("traceable", [True, False])
+@pytest.mark.parametrize("traceable", only([False], [True, False]))
 def test_an_interrupted_run_ends_the_same(traceable, tmp_path):
     """Also where a chunk ends between two log points, and with its snapshots."""
     task, arguments = bowl(traceable), {"iterations": 23, "log_every": 5, "snapshot_every": 4, "seed": 3}
@@ -181,6 +184,7 @@ def test_what_resume_needs_is_asked_for(tmp_path):
     assert len(moqd.resume(tmp_path / "run", task=task, algorithm=algorithm, iterations=4).metrics["iteration"]) == 3
 
 
+@pytest.mark.slow
 def test_a_run_begins_with_the_archive_of_another(tmp_path):
     task = moqd.make_task("arm-2")
     first = moqd.run(small(task), task, iterations=30, out=tmp_path / "first")
@@ -207,6 +211,7 @@ def test_a_run_begins_with_the_archive_of_another(tmp_path):
         moqd.run(small(other), other, iterations=1, init_from=first)
 
 
+@pytest.mark.slow  # tests/core/test_archive.py merges without a run
 def test_merged_archives_hold_the_best_of_all():
     """As the naive archive does that is given everything at once; fronts stay within their length."""
     task = bowl()
@@ -251,6 +256,7 @@ def test_export_is_a_table_of_solutions(tmp_path, capsys):
     assert (tmp_path / "x.csv").read_bytes() == (tmp_path / "run" / "solutions.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_same_run_from_its_config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("moqd.report.write_report", lambda run, *_: run.path / "report.md")  # which takes seconds
@@ -310,6 +316,7 @@ def test_a_signal_stops_a_run_and_saves_it(number, tmp_path):
     assert loaded.metrics["iteration"][-1] == int(newest.name)
 
 
+@pytest.mark.slow
 def test_a_second_signal_stops_at_once(tmp_path):
     """Even while a chunk would go on for hours."""
     folder = tmp_path / "run"
@@ -327,6 +334,7 @@ def test_a_second_signal_stops_at_once(tmp_path):
     assert (folder / "config.json").exists()
 
 
+@pytest.mark.slow  # tests/runs/test_checkpoint.py has a disk that is full in this process
 def test_a_full_disk_stops_a_run_with_a_sentence(tmp_path):
     """As far as a process can make its disk full: it may write no file of more than 40 kB."""
     task, folder = moqd.make_task("arm-2"), tmp_path / "run"
@@ -380,6 +388,7 @@ def test_a_stop_between_two_looks_is_saved_too(tmp_path):
     assert same(stopped.value.archive, moqd.load_run(tmp_path / "run").archive)
 
 
+@pytest.mark.slow
 def test_an_error_in_a_callback_changes_nothing(tmp_path):
     task = moqd.make_task("arm-2")
 
@@ -556,7 +565,7 @@ def test_bad_places_for_an_export_are_one_sentence(finished, out, tmp_path, monk
 def test_a_closed_pipe_does_not_end_a_run(tmp_path):
     folder = tmp_path / "run"
     arguments = ["train", "arm-2", "--iterations", "300", "--ga-batch", "16", "--num-cells", "8", "--devices", "1"]
-    command = " ".join([*MOQD, *arguments, "--out", str(folder)])
+    command = shlex.join([*MOQD, *arguments, "--out", str(folder)])
     subprocess.run(["bash", "-c", f"{command} 2>&1 | head -1"], check=True, stdout=subprocess.DEVNULL)
     assert moqd.load_run(folder).metrics["iteration"][-1] == 300
 

@@ -84,6 +84,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "beside.py").write_text('DENSITY = {"steel": 7.8, "nylon": 1.2}\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("moqd.report.run.save", lambda *_: None)  # figures are drawn but not written, for speed
     return tmp_path
 
 
@@ -135,6 +136,7 @@ def forget_tasks():
         known.clear()
 
 
+@pytest.mark.slow  # processes that compile everything
 def test_a_study_of_a_task_from_a_file(here, capsys):
     (here / "gears.toml").write_text(STUDY)
     assert main(["study", "gears.toml"]) == 2
@@ -190,6 +192,7 @@ def test_mistakes_are_one_sentence(here, spec, text):
         load_task(spec)
 
 
+@pytest.mark.slow
 def test_a_task_that_gives_nothing_is_mended_and_started_again(here, capsys):
     (here / "gear.py").write_text(GEAR.replace("return [module", "return [1.0, module"))
     assert main([*TRAIN, "--task", "gear.py:task"]) == 2

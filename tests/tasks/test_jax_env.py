@@ -193,6 +193,7 @@ def test_no_features_are_one_cell():
     np.testing.assert_allclose(evaluation.fitness, evaluated().fitness, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow  # tests/algorithms has such runs on the walk
 def test_a_run_with_policy_gradients(tmp_path):
     task = cart_task(units={"speed": "m/s, summed over steps"})
     options = {"ga_batch": 4, "pg_batch": 4, "actor_batch": 4, "num_cells": 8, "front_length": 4}

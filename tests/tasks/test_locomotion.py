@@ -174,6 +174,7 @@ def test_two_evaluations_are_bit_identical(name):
     jax.tree.map(np.testing.assert_array_equal, again, evaluated(name))
 
 
+@pytest.mark.slow
 def test_after_a_fall_nothing_is_added():
     """Whoever fell within 50 steps has the same fitness and feature when given 60."""
     shorter = task_of("hopper-2", episode_length=50)
@@ -218,7 +219,8 @@ def test_one_and_two_devices_agree(name, monkeypatch):
     np.testing.assert_allclose(one.fitness, two.fitness, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.slow), 11])
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 11])
 def test_any_batch_gives_the_same_rows(batch):
     part = jax.tree.map(lambda leaf: leaf[:batch], genotype_of("hopper-2", 32))
     evaluation = evaluate("hopper-2")(jax.random.key(0), part)
@@ -227,6 +229,7 @@ def test_any_batch_gives_the_same_rows(batch):
     np.testing.assert_allclose(evaluation.fitness, evaluated("hopper-2").fitness[:batch], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_resamples_are_random_initial_states_averaged():
     task = task_of("hopper-2", resamples=3)
     genotype = jax.tree.map(lambda leaf: leaf[:5], genotype_of("hopper-2", 32))
@@ -310,6 +313,7 @@ def test_as_much_is_observed_as_brax_says(name):
         assert task_of(name).policy.num_obs == task_of(name)._robot.observation_size
 
 
+@pytest.mark.slow
 def test_what_only_other_robots_need_is_imported_when_it_is_used() -> None:
     script = """
 import sys

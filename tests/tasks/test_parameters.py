@@ -162,7 +162,9 @@ def test_a_real_without_logarithm_is_a_pair():
     assert TaskConfig.of(task).description["bounds"] == [[0.0, 1.0], [-2.0, 5.5]]
 
 
-def test_a_run_on_a_logarithmic_scale_is_read_without_its_task(tmp_path, capsys):
+def test_a_run_on_a_logarithmic_scale_is_read_without_its_task(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("moqd.report.run.save", lambda *_: None)  # figures are drawn but not written, for speed
+
     def function(rate, depth):
         return [rate, -rate], [np.log10(rate)]
 

@@ -38,6 +38,7 @@ def test_unrolled_is_braxs_own_step(robot):
     np.testing.assert_allclose(ours.qd, theirs.qd, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_hopper_in_the_air_touches_nothing_and_a_standing_one_the_ground():
     task = moqd.make_task("hopper-2", episode_length=120)
     robot = task._robot
@@ -118,6 +119,7 @@ def test_memory_is_that_of_the_transitions(name, count, monkeypatch):
     assert needed < 50e6
 
 
+@pytest.mark.slow
 def test_brax_and_mujoco_are_not_heard(tmp_path):
     code = "import moqd; task = moqd.make_task('halfcheetah-2'); print(task.policy.num_obs, task._feet)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)

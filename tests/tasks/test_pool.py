@@ -25,24 +25,29 @@ def results(pool, arguments):
     return [found[index] for index in range(len(arguments))]
 
 
-def awkward(number):
-    """What a simulator may do."""
-    if number == 1:
-        raise ValueError("one\nis wrong")
-    if number == 2:
-        time.sleep(60)
-    if number == 3:
-        os._exit(7)
-    if number == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if number == 5:
-        print("this is no answer", flush=True)
-        sys.stdout.write("nor is this")
-    return FACTOR * number
+def made_awkward():
+    """Made here, because a name of this module would have each worker import it, and JAX."""
+
+    def awkward(number):
+        """What a simulator may do."""
+        if number == 1:
+            raise ValueError("one\nis wrong")
+        if number == 2:
+            time.sleep(60)
+        if number == 3:
+            os._exit(7)
+        if number == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if number == 5:
+            print("this is no answer", flush=True)
+            sys.stdout.write("nor is this")
+        return FACTOR * number
+
+    return awkward
 
 
 def test_a_failure_is_a_result():
-    pool = ProcessPool(awkward, workers=2, timeout=1)
+    pool = ProcessPool(made_awkward(), workers=2, timeout=1)
     found = results(pool, calls(0, 1, 2, 3, 4, 5, 6))
     assert [one.value for one in found] == [0, None, None, None, None, 15, 18]
     kinds = [one.failure and one.failure.kind for one in found]
@@ -126,8 +131,9 @@ def test_a_function_that_cannot_be_sent_or_loaded_says_so():
 RAY = """
 import time, os
 from moqd.tasks.pool import make_pool
-from tests.tasks.test_pool import awkward, calls, results
+from tests.tasks.test_pool import calls, made_awkward, results
 
+awkward = made_awkward()
 pool = make_pool("ray", awkward, timeout=60)
 found = results(pool, calls(0, 1, 3, 5, 6))
 print([one.value for one in found], [one.failure and one.failure.kind for one in found])
@@ -157,7 +163,7 @@ def test_ray_does_the_same():
 )
 def test_mistakes_are_one_sentence(options, said):
     with pytest.raises(InputError, match=said):
-        make_pool(function=awkward, **options)
+        make_pool(function=made_awkward(), **options)
 
 
 def test_programs_that_read_are_at_the_end_of_their_input():
