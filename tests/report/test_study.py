@@ -247,7 +247,7 @@ def test_data_efficiency_and_time_and_size(folder):
             [float(row["seconds"]), float(row["algorithm_seconds"])], abs=3.01
         )
     head, _ = grid_of(folder, "Solutions that entered the archive")
-    assert head == ["task", "algorithm", "Iso+LineDD"]
+    assert head == ["task", "algorithm", "variation"]
     head, _ = grid_of(folder, "Seconds per iteration")
     assert head == ["task", "algorithm", "iteration", "rollout", "policy-gradient variation", "training", "addition"]
     text = (folder / "report.md").read_text()

@@ -25,7 +25,7 @@ PARTS = {
 """The parts of an iteration, by their names in timing.json."""
 
 
-SOURCES = {"random": "random", "ga": "Iso+LineDD", "pg": "policy gradient", "actor": "actor"}
+SOURCES = {"random": "random", "ga": "variation", "pg": "policy gradient", "actor": "actor"}
 """The sources of solutions, by their names in metrics.csv."""
 
 
