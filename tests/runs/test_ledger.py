@@ -278,8 +278,8 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("sources", [["path"], pytest.param(list(SOURCES), marks=pytest.mark.slow)], ids=len)
-def test_a_finer_grid_takes_what_the_coarse_one_knows(coarse, sources):
+@pytest.mark.slow
+def test_a_finer_grid_takes_what_the_coarse_one_knows(coarse):
     task, written, kept, calls = coarse
     known = set(map(tuple, read_evaluations(written.path, task).parameters))
     anew, calls_anew = finer(task, calls, written.archive)
@@ -287,8 +287,8 @@ def test_a_finer_grid_takes_what_the_coarse_one_knows(coarse, sources):
     assert sum(calls_anew.values()) == initial + 3 * BATCH, "an archive alone does not say what it was made by"
     new = {design for design in calls_anew if vector_of(task, design) not in known}
     assert len(new) < 3 * BATCH, "of what the coarse archive did not keep some would be evaluated again"
-    for source in sources:
-        run, made = finer(task, calls, SOURCES[source](task, written, kept))
+    for source in SOURCES.values():
+        run, made = finer(task, calls, source(task, written, kept))
         assert same(run.archive, anew.archive)
         assert made == dict.fromkeys(new, 1)
         assert run.metrics["evaluations"][-1] == initial + 3 * BATCH
@@ -327,7 +327,6 @@ def test_what_another_function_said_is_not_believed(coarse, what, where):
     assert sum(made.values()) == initial + BATCH
 
 
-@pytest.mark.slow  # as the finer grid does with more iterations
 def test_what_the_same_function_said_is_believed(coarse):
     task, written, _, calls = coarse
     _, made = finer(task, calls, written, iterations=0)
@@ -416,6 +415,7 @@ def test_only_plain_parameters_on_the_host_have_a_ledger():
         assert ledger_for(task) is None
 
 
+@pytest.mark.slow
 def test_a_batched_function_is_called_for_what_is_new(tmp_path):
     calls: list = []
 

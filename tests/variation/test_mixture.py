@@ -19,7 +19,6 @@ from moqd.variation.mixture import (
     shares_of,
     vary,
 )
-from tests.quick import only
 
 GENES = Genes(np.zeros(4, int), np.ones(4, bool))
 
@@ -92,17 +91,9 @@ def test_shares_follow_what_enters_and_keep_their_floor():
     assert isinstance(after, Credit)
 
 
-@pytest.mark.parametrize(
-    ("name", "variation"),
-    only(
-        [("nsga2", "adaptive")],
-        [
-            (name, variation)
-            for name in ("mome", "nsga2", "spea2")
-            for variation in ("adaptive", "sbx:0.5,de:0.3,gaussian:0.2")
-        ],
-    ),
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("variation", ["adaptive", "sbx:0.5,de:0.3,gaussian:0.2"])
+@pytest.mark.parametrize("name", ["mome", "nsga2", "spea2"])
 def test_a_run_with_any_variation_resumes_to_the_bit(name, variation, tmp_path):
     task = moqd.make_task("rastrigin-2")
     size = {"ga_batch" if name == "mome" else "population": 12}
