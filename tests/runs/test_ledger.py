@@ -467,7 +467,7 @@ def test_nobody_is_asked_for_the_same_design_twice(tmp_path, rng):
     def tell_all():
         while True:  # it is closed and made again after every few
             with moqd.Optimizer(task, **options) as optimizer:
-                for _ in range(7):
+                for _ in range(3):
                     candidates = optimizer.ask()
                     one = candidates[rng.integers(len(candidates))]
                     told.append(tuple(one.parameters.values()))
