@@ -70,7 +70,7 @@ def interrupted(algorithm, task, folder, *, at, **arguments) -> moqd.Run:
     return start()
 
 
-FIRST = list({entry.build: name for name, entry in reversed(ALGORITHMS.items())}.values())
+FIRST = list({entry.build.func: name for name, entry in reversed(ALGORITHMS.items())}.values())
 """One of each kind: the others are the same with other options."""
 RELATED = ["mome-pgx", *(name for name in ALGORITHMS if name not in FIRST)]
 

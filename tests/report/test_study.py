@@ -180,10 +180,10 @@ def test_medians_and_means_are_those_of_the_runs(folder, task):
     head, medians = grid_of(folder, f"{title}: final metrics")
     same_head, means = grid_of(folder, f"{title}: interquartile means")
     assert head == same_head
-    for column, (metric, (label, less_is_better)) in enumerate(METRICS.items()):
+    for column, (metric, about) in enumerate(METRICS.items()):
         top = head[column + 1]
-        assert top.startswith(label)
-        assert ("↓" in top) == less_is_better
+        assert top.startswith(about.label)
+        assert ("↓" in top) == about.less_is_better
         found = {}
         for algorithm, name in NAMES.items():
             values = [float(row[metric]) for row in runs if row["algorithm"] == algorithm]
@@ -197,7 +197,7 @@ def test_medians_and_means_are_those_of_the_runs(folder, task):
             read = [value(number, top) for number in re.fullmatch(r"(\S+) \((\S+) – (\S+)\)", shown).groups()]
             expected = [float(summary[metric, algorithm][field]) for field in ("iqm", "iqm_low", "iqm_high")]
             np.testing.assert_allclose(read, expected, rtol=6e-3)
-        best = (min if less_is_better else max)(median for median, _ in found.values())
+        best = (min if about.less_is_better else max)(median for median, _ in found.values())
         assert [name for name, (_, bold) in found.items() if bold] == [
             name for name, (median, _) in found.items() if median == best
         ]

@@ -86,7 +86,7 @@ def test_a_report_of_an_uncertain_task_evaluates_anew(tmp_path):
     run = run_of(moqd.FunctionTask(on_host, noisy=True, resamples=2, **NAMES), tmp_path / "run")
     number, said = int(run.metrics["num_solutions"][-1]), []
     assert "over 2 evaluations" in write_report(run, say=said.append).read_text()
-    assert said == [f"evaluating {number} solutions anew", "drawing the report"]
+    assert said == [f"re-evaluating {number} solutions", "drawing the report"]
     assert read_reevaluation(moqd.load_run(tmp_path / "run", task=run.task)).before["num_solutions"] == number
     # What it says of another archive, such as the one that a resumed run had before, is not said of this one.
     first = np.argwhere(run.archive.valid)[0]
