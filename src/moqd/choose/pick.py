@@ -26,6 +26,7 @@ from moqd.io.errors import InputError, unknown_name
 from moqd.io.options import checked_seed
 from moqd.runs.folder import Run, Solutions
 from moqd.tasks import FunctionTask, Replay, Task
+from moqd.tasks.evaluate import Evaluator
 
 RULES = {
     "weighted": "maximises the weighted sum of the scaled objectives",
@@ -348,7 +349,7 @@ def reevaluated(solution: Solution, episodes: int, seed: int = 0) -> dict[str, F
     has any; NaN where one failed. A feature with the name of an objective is called "NAME (feature)"."""
     task = solution.task.resampled(1)
     genotype = jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], episodes, axis=0), solution.genotype)
-    evaluation = task.evaluate_fitness(jax.random.key(checked_seed(seed)), genotype)
+    evaluation = Evaluator(task)(jax.random.key(checked_seed(seed)), genotype)
     valid = np.asarray(evaluation.valid)[:, None]
     columns = np.concatenate([np.asarray(evaluation.fitness) * task.direction, np.asarray(evaluation.feature)], axis=1)
     names = (*task.objective_names, *told_apart(task.feature_names, task.objective_names, "feature"))
