@@ -27,6 +27,7 @@ from moqd.cli.study import StudyOptions
 from moqd.cli.tasks import TasksOptions
 from moqd.cli.train import TrainOptions
 from moqd.io.errors import InputError
+from moqd.io.lazy import Listed
 from moqd.tasks import TASKS
 
 
@@ -99,11 +100,22 @@ class Hopper:
 
 CONFIG = Config(num_cells=256, fingerprint="changed")
 PARTS = (General, CONFIG)
-OTHERS = {"mome": CONFIG, "nsga2": Population(), "spea2": Population(), "hopper-2": Hopper()}
+CONFIGS = {"mome": CONFIG, "nsga2": Population(), "spea2": Population(), "hopper-2": Hopper()}
+OTHERS = {name: Listed("", lambda config=config: (None, config)) for name, config in CONFIGS.items()}
 
 
 def parse(arguments, *parts, program="p", out=None):
     return Line(program, arguments).match(*parts, others=OTHERS).build(out or Console(), *parts)
+
+
+def test_others_are_imported_only_for_a_flag_of_theirs():
+    def load():
+        raise AssertionError("imported")
+
+    others = {"heavy": Listed("", load)}
+    assert Line("p", ["arm", "--seed", "3", "-h"]).match(General, others=others).values(General)["task"] == "arm"
+    with pytest.raises(AssertionError, match="imported"):
+        Line("p", ["arm", "--weight", "3"]).match(General, others=others)
 
 
 def train(line):

@@ -81,11 +81,9 @@ ABLATIONS = {
     "no-ga": _ablation(3, "No-GA", "without Iso+LineDD variation", pg_batch=128, ga_batch=0, actor_batch=128),
     "no-crowding": _ablation(4, "No-Crowding", "without crowding", crowding=False),
 }
-MOME, MOME_PGX, MO_CMA_MAE = (
-    _of("mome", "MomeConfig"),
-    _of("mome_pgx", "MomePgxConfig"),
-    _of("mo_cma_mae", "MoCmaMaeConfig"),
-)
+MOME = _of("mome", "MomeConfig")
+MOME_PGX = _of("mome_pgx", "MomePgxConfig")
+MO_CMA_MAE = _of("mo_cma_mae", "MoCmaMaeConfig")
 
 ALGORITHMS: dict[str, Entry] = {
     "mome-p2c": _p2c("MOME-P2C", (0, "-"), "preference-conditioned gradients and actor"),

@@ -176,7 +176,7 @@ def mo_cma_mae(name: str, config: MoCmaMaeConfig, task: Task) -> Algorithm:
         merit = (-nearer, -gain, violation, ~evaluation.valid)  # the last one counts first
         order = jax.vmap(lambda *keys: jnp.lexsort(keys))(*map(by_emitter, merit))
         evaluated = ravel(offspring.genotype)
-        asked = jnp.all(bounded(state.sample) == evaluated, axis=1, keepdims=True)  # others had been evaluated before
+        asked = jnp.all(bounded(state.sample) == evaluated, axis=1, keepdims=True)  # not replaced by the ledger
         learned = by_emitter(jnp.where(asked, bounded(state.sample, BEYOND), evaluated))
         ranked = jnp.take_along_axis(learned, order[:, :, None], axis=1)
         emitters = cma_es.update(state.emitters, ranked, constants)

@@ -290,7 +290,7 @@ def _nothing_within(task: Task, objectives: Objectives, limits: Sequence[Limit])
 
 
 def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:
-    """The preference, scaled to sum to 1; an even one if there is none."""
+    """The preference, scaled to sum to 1; all objectives count equally by default."""
     if preference is None:
         return np.full(task.num_objectives, 1 / task.num_objectives)
     try:

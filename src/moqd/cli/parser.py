@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from moqd.io.errors import InputError
+from moqd.io.lazy import Listed
 from moqd.io.options import ONE_OR_SEVERAL
 
 HELP = ("-h", "--help")
@@ -211,6 +212,12 @@ def _is_flag(word: str) -> bool:
     return len(word) > 1 and word[0] == "-" and not re.match(r"-([\d.]|(inf|infinity|nan)\Z)", word, re.IGNORECASE)
 
 
+def _flags(known: Mapping[str, Argument]) -> dict[str, Argument]:
+    """All spellings: a switch can also be turned off."""
+    flags = {name: argument for name, argument in known.items() if not argument.positional}
+    return flags | {f"--no-{name[2:]}": argument for name, argument in flags.items() if argument.switch}
+
+
 class Line:
     """What was written after a command."""
 
@@ -232,20 +239,21 @@ class Line:
         """Whether a flag was given."""
         return any(group.flag == flag for group in self.groups)
 
-    def match(self, *parts: Any, others: Mapping[str, Any] | None = None) -> "Line":
+    def match(self, *parts: Any, others: Mapping[str, Listed] | None = None) -> "Line":
         """Gives every word to a field of the parts, which are dataclasses or instances of them.
 
-        `others` are parts by the names of their owners; which of them apply is decided by what the line says, and told
-        to `build`.
+        `others` are what may have further flags, by name. Their configs, some of which take long to import, are only
+        looked at if the line has such a flag; which of them apply is told to `build`.
         """
         known = {argument.name: argument for part in parts for argument in arguments_of(part)}
         self.positionals = [argument for argument in known.values() if argument.positional]
-        for owner, part in (others or {}).items():
-            for argument in arguments_of(part):
-                known.setdefault(argument.name, argument)
-                self.owners.setdefault(argument.name, []).append(owner)
-        self.flags = {name: argument for name, argument in known.items() if not argument.positional}
-        self.flags |= {f"--no-{name[2:]}": argument for name, argument in self.flags.items() if argument.switch}
+        self.flags = _flags(known)
+        if others and not {group.flag for group in self.groups} <= {"", *HELP, *self.flags}:
+            for owner, other in others.items():
+                for argument in arguments_of(other.config):
+                    known.setdefault(argument.name, argument)
+                    self.owners.setdefault(argument.name, []).append(owner)
+            self.flags = _flags(known)
         self._match([group for group in self.groups if group.flag not in HELP])
         return self
 

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
     from moqd.tasks import make_task
 
     line = Line("moqd tasks", arguments)
-    line.match(TasksOptions, OwnOptions, others={name: entry.config for name, entry in TASKS.items()})
+    line.match(TasksOptions, OwnOptions, others=TASKS)
     name = named_task(line, line.values(TasksOptions).get("task"))
     config = [] if name is None else [TASKS[name].config]
     options, _, *config = line.build(out, TasksOptions, OwnOptions, *config)

@@ -38,7 +38,7 @@ class TrainOptions:
     batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,200 evaluations). If not given:
     small where solutions are policies; for other tasks the algorithm's defaults and 1000 iterations."""
     seed: int = 0
-    """Seed of all randomness: the same seed on the same machine gives the same archive, bit by bit."""
+    """Seed of all randomness: the same seed on the same machine gives the same archive, bit for bit."""
     iterations: int | None = None
     """How many batches to evaluate after the first, random one. If neither this nor evaluations is given, the preset
     says."""
@@ -110,10 +110,10 @@ class Plan(NamedTuple):
 
 
 def plan_of(arguments: Sequence[str], out: Console) -> Plan:
-    """The options, with those of the task and the algorithm that they name as flags beside them."""
+    """The options of the command, of the task and of the algorithm, with their defaults filled in."""
     line = Line("moqd train", arguments)
     algorithm_name = named_algorithm(line)
-    line.match(TrainOptions, OwnOptions, others={name: one.config for name, one in (TASKS | ALGORITHMS).items()})
+    line.match(TrainOptions, OwnOptions, others={**TASKS, **ALGORITHMS})
     given = line.values(TrainOptions) | {"algorithm": algorithm_name}
     named = named_task(line, given.get("task"))
     if given.get("config") is not None:

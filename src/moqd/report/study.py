@@ -88,7 +88,7 @@ def write_study_report(results: Results, folder: Path) -> Path:
 
 
 def csv_text(table: Table) -> str:
-    """The table as CSV (RFC 4180): numbers in full, empty where there is none."""
+    """The table as CSV (RFC 4180): numbers in full, missing ones left empty."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(table.columns)

@@ -31,7 +31,7 @@ from moqd.tasks.parameters import Bound, Categorical, Integer, Real
 PACKAGES = ("moqd", "jax", "jaxlib", "numpy", "scikit-learn", "optax", "brax", "mujoco")
 """Those whose version may change the bits of a result."""
 COMPARED = ("objectives", "features", "minimised", "feature_bounds", "bounds", "parameters", "constraints")
-"""What a task that is given must have in common with that of the run, beside its name."""
+"""What a given task must share with the task of the run, besides the name."""
 
 
 @dataclass(frozen=True)
