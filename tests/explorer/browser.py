@@ -103,6 +103,10 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        for kind, (x, y) in (("mousePressed", start), ("mouseMoved", end), ("mouseReleased", end)):
+            self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
         answer = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(b64decode(answer["data"]))

@@ -99,6 +99,39 @@ def is_on_scale(objectives, places):
         assert slope * direction > 0
 
 
+def test_three_objectives_are_seen_from_any_side(browser, tmp_path):
+    """Without perspective: pixels are an affine map of the objectives, another one after dragging."""
+    run = made_run(2, 3)
+    path = opened(browser, [run], tmp_path)
+    solutions, maps = run.solutions(), []
+    cell = int(np.argmax(np.bincount(solutions.cell)))
+    browser.run(f"window.moqd.selectCell({cell})")
+    chosen = browser.run("window.moqd.state().solution")
+    for _ in range(2):
+        drawn = np.array(
+            browser.run(
+                "[...document.querySelectorAll('#front [data-point]')].map((dot) => "
+                "[dot.dataset.point, dot.getAttribute('cx'), dot.getAttribute('cy')].map(Number))"
+            )
+        )
+        rows = drawn[:, 0].astype(int)
+        assert sorted(rows) == np.flatnonzero(solutions.cell == cell).tolist()
+        values = np.column_stack([solutions.objectives[rows], np.ones(len(rows))])
+        assert len(rows) > 4, "otherwise any map would fit"
+        found, *_ = np.linalg.lstsq(values, drawn[:, 1:], rcond=None)
+        np.testing.assert_allclose(values @ found, drawn[:, 1:], atol=0.01)
+        maps.append(found)
+        x, y = centre_of(browser, "#front")
+        browser.drag((x, y), (x + 60, y + 20))
+        browser.wait("!document.querySelector('#front').classList.contains('turning')")
+    assert np.abs(maps[0] - maps[1]).max() > 1
+    assert browser.run("window.moqd.state().solution") == chosen, "dragging chooses nothing"
+    row = int(rows[0])
+    browser.click(*centre_of(browser, f'#front [data-point="{row}"]'))
+    assert browser.run("window.moqd.state().solution") in rows
+    nothing_wrong(browser, path)
+
+
 @pytest.mark.parametrize("objectives", [2, 3])
 def test_preferences_choose_as_python_does(browser, tmp_path, objectives):
     run = made_run(2, objectives)

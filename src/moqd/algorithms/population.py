@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -94,7 +95,7 @@ def empty_population(offspring: Offspring, size: int, rank: Rank) -> Population:
     """A population with no members, for genotypes and preferences shaped like those of the offspring."""
     num_objectives = offspring.preference.shape[1]
     valid, violation = _nobody(size)
-    merit = jax.eval_shape(lambda: survive(rank, jnp.zeros((2 * size, num_objectives)), *_nobody(2 * size), size)[1])
+    merit = _merit_of(rank, size, num_objectives)
     places = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), offspring)
     return Population(
         genotype=places.genotype,
@@ -104,6 +105,11 @@ def empty_population(offspring: Offspring, size: int, rank: Rank) -> Population:
         violation=violation,
         merit=jnp.zeros(merit.shape, merit.dtype),
     )
+
+
+@cache  # a run asks thrice, and tracing takes long
+def _merit_of(rank: Rank, size: int, num_objectives: int) -> jax.ShapeDtypeStruct:
+    return jax.eval_shape(lambda: survive(rank, jnp.zeros((2 * size, num_objectives)), *_nobody(2 * size), size)[1])
 
 
 def renew(

@@ -26,6 +26,7 @@ SCRIPTS = (
     "parallel.js",
     "map.js",
     "scatter.js",
+    "space.js",
     "front.js",
     "scene.js",
     "player.js",
@@ -37,10 +38,7 @@ POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; frame-src 'self'; "
     "connect-src {server}; base-uri 'none'; form-action 'none'"
 )
-"""What the browser allows the page: only our scripts and plotly.js, and no requests unless the page is served."""
-
-PLOTLY_OBJECTIVES = 3
-"""Fronts in space are drawn by plotly.js; those of fewer objectives, or more, by our own scripts."""
+"""What the browser allows the page: only our scripts, and no requests unless the page is served."""
 EXPLORER = "explorer.html"
 MEGABYTE = 1_000_000
 GAITS = ("some", "all", "none")
@@ -117,23 +115,16 @@ def _place(run: Run, path: str | os.PathLike[str] | None) -> Path:
 
 def page_text(title: str, content: Mapping[str, Any]) -> str:
     """The file. Names stay text: the content is data, in which no tag can begin."""
-    from plotly.offline import get_plotlyjs
-
     own = "\n".join(_part(name) for name in SCRIPTS)
     try:
         data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     except ValueError as error:
         raise InputError("cannot write the page: the run contains a number that is not finite.") from error
     script = f'(() => {{\n"use strict";\n{own}\n}})();'
-    in_space = any(len(run["objectives"]) == PLOTLY_OBJECTIVES for run in content["runs"])
-    plotly = get_plotlyjs().replace("</script", "<\\/script") if in_space else ""
     parts = {
         "TITLE": escape(title),
-        "POLICY": POLICY.format(
-            scripts=" ".join(map(_fingerprint, (script, plotly))), server="'self'" if content["served"] else "'none'"
-        ),
+        "POLICY": POLICY.format(scripts=_fingerprint(script), server="'self'" if content["served"] else "'none'"),
         "STYLE": _part("style.css"),
-        "PLOTLY": plotly,
         "CONTENT": data,
         "SCRIPT": script,
     }

@@ -1,25 +1,12 @@
 // The front of a cell: a plot of its objectives over the global front, and a table of its solutions.
 
-const CONFIG = { displayModeBar: false };
-
-/** Text for Plotly, which takes some tags for markup. */
-function plain(text) {
-  return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-}
-
-/** The same for its axes in space, which know tags but no entities: no tag begins with a space of no width. */
-function plainInSpace(text) {
-  return text.replaceAll("<", "<\u200b");
-}
-
 /** Draws the front of a cell; `onChoose` gets the row of a solution that was clicked. */
 function createFront(parts, onChoose) {
   let drawn = null;
   let rows = [];
   let lines = new Map();
   let marked = [];
-  let plotted = false;
-  let begun = false;
+  const turn = createTurn(parts.plot, () => redraw());
 
   /** `view` has run, cell, solution, recommended (of all), best (of the cell), limits and playable (has a gait). */
   function draw(view) {
@@ -29,8 +16,7 @@ function createFront(parts, onChoose) {
     if (known && same("solution", "recommended", "best", "limits")) return;
     drawn = view;
     if (!known) rows = view.cell === null ? [] : sortedRows(view.run, view.run.rowsOf[view.cell]);
-    if (view.run.k === 3) redrawLater();
-    else redraw();
+    redraw();
     if (!known) fillTable();
     markTable();
     if (!known) describe();
@@ -57,64 +43,13 @@ function createFront(parts, onChoose) {
     return [`solution ${row}, cell ${run.cellOf[row]}`, [...lines, ...notes.filter(Boolean)]];
   }
 
-  function drawPlane() {
+  /** One objective along a line, two in a plane, three in space. */
+  function drawScatter() {
     const { clientWidth: width, clientHeight: height } = parts.plot;
-    parts.plot.replaceChildren(scatterOf(drawn, rows, width, height, onChoose, hoverLines));
-  }
-
-  // ------------------------------------------------------------------------------- three objectives: space, by Plotly
-
-  function drawSpace() {
-    Plotly.react(parts.plot, solidTraces(), solidLayout(), CONFIG);
-    if (plotted) return;
-    plotted = true;
-    parts.plot.on("plotly_click", (event) => {
-      const row = event.points.map((point) => point.customdata).find(Number.isInteger);
-      if (row !== undefined) onChoose(row);
-    });
-  }
-
-  function traceOf(own, extra) {
-    const { run } = drawn;
-    const [x, y, z] = [0, 1, 2].map((i) => own.map((row) => run.objectives[row * run.k + i]));
-    const text = own.map((row) => hoverLines(row).flat().map(plain).join("<br>"));
-    return { type: "scatter3d", x, y, z, customdata: own, text, hoverinfo: "text", ...extra };
-  }
-
-  function solidTraces() {
-    const { run, solution, recommended, best, playable } = drawn;
-    const [ink, quiet, accent] = ["series", "quiet", "accent"].map(themeColour);
-    const starred = [...new Set([recommended, best])].filter((row) => row !== null);
-    const glyphs = (own) => own.map((row) => (row === recommended ? "★" : "☆"));
-    return [
-      traceOf([...run.front], { mode: "markers", marker: { color: quiet, size: 2.5 } }),
-      traceOf(rows, { mode: "markers", marker: { color: ink, size: 4.5, line: { color: ink, width: 1 },
-        symbol: rows.map((row) => (playable(row) ? "circle" : "circle-open")) } }),
-      traceOf(solution === null ? [] : [solution], { mode: "markers",
-        marker: { symbol: "circle-open", size: 11, color: accent, line: { color: accent, width: 4 } } }),
-      traceOf(starred, { mode: "text", hoverinfo: "skip", text: glyphs(starred), textposition: "middle center",
-        textfont: { color: accent, size: 20 } }),
-    ];
-  }
-
-  function solidLayout() {
-    const { run } = drawn;
-    const [ink, muted, card, line] = ["ink", "muted", "card", "line"].map(themeColour);
-    // By the name alone: units would not fit, and the table below has them.
-    const [xaxis, yaxis, zaxis] = run.objective.map(({ name }) => ({ color: muted, gridcolor: line, linecolor: line,
-      zeroline: false, showbackground: false, nticks: 5, tickfont: { size: 11 },
-      title: { text: plainInSpace(shortened(name, 150)), font: { size: 11 } } }));
-    return {
-      showlegend: false,
-      hovermode: "closest",
-      uirevision: "kept",
-      paper_bgcolor: "rgba(0,0,0,0)",
-      font: { family: "system-ui, sans-serif", size: 12, color: ink },
-      hoverlabel: { bgcolor: card, bordercolor: line, font: { color: ink, size: 12 }, align: "left" },
-      margin: { l: 0, r: 0, t: 0, b: 0 },
-      scene: { xaxis, yaxis, zaxis, aspectmode: "cube", dragmode: "turntable", uirevision: "kept",
-        camera: { eye: { x: 1.5, y: 1.5, z: 0.85 }, center: { x: 0, y: 0, z: -0.14 } } },
-    };
+    const scatter = drawn.run.k < 3 ? scatterOf(drawn, rows, width, height, onChoose, hoverLines)
+      : spaceOf(drawn, rows, width, height, turn, onChoose, hoverLines);
+    parts.plot.classList.toggle("space", drawn.run.k === 3);
+    parts.plot.replaceChildren(scatter);
   }
 
   // -------------------------------------------------------------------------------- beyond three: parallel axes
@@ -216,26 +151,11 @@ function createFront(parts, onChoose) {
   function redraw() {
     if (!drawn) return;
     if (drawn.run.k > 3) drawParallel();
-    else if (drawn.run.k < 3) drawPlane();
-    else if (begun) drawSpace();
+    else drawScatter();
   }
 
-  // After a frame in which the map, the table and the recommendation answer: Plotly takes longer than these.
-  const redrawLater = oncePerFrame(() => setTimeout(redraw));
-
-  /** From now on Plotly may draw. It takes a second or two to load, so the rest of the page comes before it. */
-  function begin() {
-    if (drawn.run.k !== 3) return;
-    begun = true;
-    document.head.append(element("script", {}, byId("plotly").textContent));
-    redraw();
-  }
-
-  new ResizeObserver(oncePerFrame(() => {
-    if (plotted) Plotly.Plots.resize(parts.plot);
-    else redraw();
-  })).observe(parts.plot);
-  return { begin, draw, redraw, rows: () => [...rows] };
+  new ResizeObserver(oncePerFrame(redraw)).observe(parts.plot);
+  return { draw, redraw, rows: () => [...rows] };
 }
 
 function sortedRows(run, rows) {

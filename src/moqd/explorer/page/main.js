@@ -421,7 +421,6 @@ async function start() {
   drawChoice();
   const first = selectRecommended().then(() => { if (!calm.matches) player.play(); });
   await painted();
-  front.begin();
   // A gait that is still to be recorded can come later.
   if (!content.served) await first;
   window.moqd.ready = true;

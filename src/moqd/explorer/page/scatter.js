@@ -42,26 +42,41 @@ function dotsPath(places, radius) {
   return places.map(([x, y]) => `M${(x - radius).toFixed(1)},${y.toFixed(1)}${round}`).join("");
 }
 
-/** `view` is what the front draws, `rows` are those of the cell; `onChoose` gets the row that is clicked. */
-function scatterOf(view, rows, width, height, onChoose, linesOf) {
-  const { run, solution, recommended, best, limits, playable } = view;
-  const valueOf = (row, i) => run.objectives[row * run.k + i];
-  const ranges = run.objective.map((_, i) => {
-    const [low, high] = rangeOf([...run.front, ...rows].map((row) => valueOf(row, i)));
+/** The ranges of the objectives over the global front and the rows of a cell, with a margin. */
+function rangesOf(run, rows) {
+  return run.objective.map((_, i) => {
+    const [low, high] = rangeOf([...run.front, ...rows].map((row) => run.objectives[row * run.k + i]));
     const margin = 0.06 * (high - low) || 1;
     return [low - margin, high + margin];
   });
-  const plane = planeOf(run.objective.map(({ label }) => label), ranges, width, height);
-  const placeOf = (row) => [plane.x(valueOf(row, 0)), plane.y(run.k > 1 ? valueOf(row, 1) : 0)];
-  const front = sortedRows(run, run.front);
-  const behind = front.map(placeOf);
+}
+
+function scatterOf(view, rows, width, height, onChoose, linesOf) {
+  const { run, limits } = view;
+  const plane = planeOf(run.objective.map(({ label }) => label), rangesOf(run, rows), width, height);
+  const placeOf = (row) => {
+    const [x, y] = rowOf(run.objectives, row, run.k);
+    return [plane.x(x), plane.y(y)];
+  };
   const svg = canvasOf(width, height);
-  svg.setAttribute("aria-hidden", "true");
   svg.append(...planeAxes(plane), ...limitLines(plane, run, limits),
-    shape("path", { class: "behind", d: linePath(behind) }),
-    shape("path", { class: "behind dots", d: dotsPath(behind, 2.5) }),
+    shape("path", { class: "behind", d: linePath(sortedRows(run, run.front).map(placeOf)) }));
+  drawPoints(svg, view, rows, placeOf, onChoose, linesOf);
+  return svg;
+}
+
+/**
+ * The points of a front over the global front, at `placeOf(row)`. `view` is what the front draws, `rows` are those of
+ * the cell; `linesOf` says what is shown beside the pointer, and `onChoose` gets the row that is clicked.
+ */
+function drawPoints(svg, view, rows, placeOf, onChoose, linesOf) {
+  const { run, solution, recommended, best, playable } = view;
+  const candidates = [...rows, ...run.front];
+  const places = new Map(candidates.map((row) => [row, placeOf(row)]));
+  svg.setAttribute("aria-hidden", "true");
+  svg.append(shape("path", { class: "behind dots", d: dotsPath(Array.from(run.front, (row) => places.get(row)), 2.5) }),
     ...rows.map((row) => {
-      const [cx, cy] = placeOf(row);
+      const [cx, cy] = places.get(row);
       return shape("circle", { "data-point": row, class: playable(row) ? "point" : "point open", cx, cy, r: 4.5 });
     }));
   const marks = [[best !== recommended ? best : null, STAR, "star hollow"], [recommended, STAR, "star"],
@@ -69,19 +84,17 @@ function scatterOf(view, rows, width, height, onChoose, linesOf) {
   for (const [row, d, name] of marks) {
     if (row !== null) svg.append(shape("path", { d, class: name, transform: `translate(${placeOf(row).join()})` }));
   }
-  const candidates = [...rows, ...front];
   const nearest = (event) => {
     const box = svg.getBoundingClientRect();
     let [found, least] = [null, REACH];
-    for (const row of candidates) {
-      const [x, y] = placeOf(row);
+    for (const [row, [x, y]] of places) {
       const far = Math.hypot(x - event.clientX + box.left, y - event.clientY + box.top);
       if (far < least) [found, least] = [row, far];
     }
     return found;
   };
   svg.addEventListener("pointermove", (event) => {
-    const row = nearest(event);
+    const row = event.buttons ? null : nearest(event);
     svg.style.cursor = row === null ? "" : "pointer";
     if (row === null) tooltip.hide();
     else tooltip.show(event.clientX, event.clientY, ...linesOf(row));
@@ -91,7 +104,6 @@ function scatterOf(view, rows, width, height, onChoose, linesOf) {
     const row = nearest(event);
     if (row !== null) onChoose(row);
   });
-  return svg;
 }
 
 /** Where a limit is within sight. */
