@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
-	--no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --extra all
 
-.PHONY: help install demo test test-slow bench lint format lock clean
+.PHONY: help install demo test test-slow bench docs dist lint format lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ test-slow: install  ## the long tests too
 
 bench: $(VENV)/.bench-installed  ## measure against QDax and pymoo, as ratios
 	$(BIN)/python -m benchmarks
+
+dist: install  ## the wheel, in dist/
+	$(BIN)/python -m hatchling build -t wheel
 
 lint: install  ## style and types
 	$(BIN)/ruff check .
