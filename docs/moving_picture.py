@@ -18,11 +18,11 @@ sys.path.insert(0, str(ROOT))
 import moqd  # noqa: E402
 from tests.explorer.browser import Browser  # noqa: E402
 
-SIZE = (1280, 760)
-WIDTH = 860
+SIZE = (1280, 780)
+WIDTH = 960
 FRAME = 0.11
 """Seconds."""
-COLOURS = 96
+COLOURS = 255
 
 
 def scenes(browser: Browser, weights: int) -> Iterator[int]:
@@ -66,7 +66,7 @@ def main(folder: str) -> None:
                     browser.screenshot(place / "frame.png")
                     picture = Image.open(place / "frame.png").convert("RGB")
                     pictures.append(picture.resize((WIDTH, WIDTH * SIZE[1] // SIZE[0]), Image.Resampling.LANCZOS))
-    palette = pictures[len(pictures) // 2].quantize(COLOURS, dither=Image.Dither.NONE)
+    palette = pictures[len(pictures) // 2].quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     target = ROOT / "docs" / "images" / "explorer.gif"
     frames[0].save(target, save_all=True, append_images=frames[1:], duration=int(1000 * FRAME), loop=0, optimize=True)
