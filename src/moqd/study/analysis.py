@@ -7,6 +7,7 @@ are left out of their metric, and `seeds` says how many are in. Nothing to say i
 """
 
 import weakref
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
@@ -56,36 +57,28 @@ class Curve(NamedTuple):
     upper: Float[np.ndarray, "rows"]
 
 
-_MEASURED: dict[int, list[dict[str, Any]]] = {}
-"""By the identity of the results, which have no hash, for as long as these are there."""
+FINAL = ("task", "algorithm", "seed", "evaluations", "seconds", *METRICS, "num_solutions")
+"""What is known of a run at its end."""
+_MEASURED = weakref.WeakKeyDictionary[Results, list[dict[str, Any]]]()
 
 
 def final_metrics(results: Results) -> list[dict[str, Any]]:
     """What each finished run has come to, by task and algorithm; measured once for the same `results`."""
-    key = id(results)
-    if key not in _MEASURED:
-        _MEASURED[key] = list(_measure(results))
-        weakref.finalize(results, _MEASURED.pop, key)
-    return [dict(final) for final in _MEASURED[key]]
+    if results not in _MEASURED:
+        _MEASURED[results] = list(_measure(results))
+    return [dict(final) for final in _MEASURED[results]]
 
 
 def _measure(results: Results) -> Iterator[dict[str, Any]]:
     for task in results.study.tasks:
         archives = [result.archive for result in results.results if result.task == task]
         scale = _ranges(archives) if archives else np.ones(0)
-        for algorithm in results.study.algorithms:
-            for result in results.of(task, algorithm):
-                last = {name: float(column[-1]) for name, column in result.metrics.items()}
-                last |= sparsity_metrics(result.archive, scale)
-                yield {
-                    "task": task,
-                    "algorithm": algorithm,
-                    "seed": result.seed,
-                    "evaluations": int(last["evaluations"]),
-                    "seconds": last["seconds"],
-                    **{name: last[name] for name in METRICS},
-                    "num_solutions": int(last["num_solutions"]),
-                }
+        for result in (one for algorithm in results.study.algorithms for one in results.of(task, algorithm)):
+            last: dict[str, Any] = {name: float(column[-1]) for name, column in result.metrics.items()}
+            last |= sparsity_metrics(result.archive, scale)
+            last |= {name: int(last[name]) for name in ("evaluations", "num_solutions")}
+            last |= {"task": task, "algorithm": result.algorithm, "seed": result.seed}
+            yield {name: last[name] for name in FINAL}
 
 
 def _ranges(archives: Sequence[Archive]) -> Float[np.ndarray, "objectives"]:
@@ -97,8 +90,7 @@ def _ranges(archives: Sequence[Archive]) -> Float[np.ndarray, "objectives"]:
 
 def runs_table(results: Results) -> Table:
     """A row per finished run, with its final metrics."""
-    columns = ("task", "algorithm", "seed", "evaluations", "seconds", *METRICS, "num_solutions")
-    return Table("runs", columns, [tuple(final[name] for name in columns) for final in final_metrics(results)])
+    return Table("runs", FINAL, [tuple(final.values()) for final in final_metrics(results)])
 
 
 def summary_table(results: Results) -> Table:
@@ -141,9 +133,8 @@ def _compare(results: Results, reference: str, others: Sequence[str]) -> list[Ro
     finals, rows = _finals(results), []
     for task, (name, metric) in product(results.study.tasks, METRICS.items()):
         goodness = -1 if metric.less_is_better else 1
-        samples = {label: goodness * _sample(finals[task, label], name) for label in others}
-        own = goodness * _sample(finals.get((task, reference), []), name)
-        rows += [(task, name, reference, *row) for row in _family(own, samples)]
+        own, *samples = (goodness * _sample(finals[task, label], name) for label in (reference, *others))
+        rows += [(task, name, reference, *row) for row in _family(own, dict(zip(others, samples, strict=True)))]
     return rows
 
 
@@ -162,22 +153,17 @@ def _family(own: Sample, others: Mapping[str, Sample]) -> Iterator[Row]:
         row = NOT_TESTED
         if label in found:
             effect, (p, p_adjusted, smallest) = effect_size(own, sample), found[label]
-            row = (effect, p, p_adjusted, smallest, _outcome(effect, p_adjusted))
+            outcome = "tie" if p_adjusted >= SIGNIFICANCE else "win" if effect > 0.5 else "loss"
+            row = (effect, p, p_adjusted, smallest, outcome)
         yield label, len(own), len(sample), *row
-
-
-def _outcome(effect: float, p_adjusted: float) -> str:
-    if p_adjusted >= SIGNIFICANCE:
-        return "tie"
-    return "win" if effect > 0.5 else "loss"
 
 
 def tally_table(comparisons: Table) -> Table:
     """On how many tasks the reference wins, ties and loses; those where nothing was tested are none of these."""
-    at = comparisons.columns.index
-    outcomes: dict[tuple[str, str], list[str]] = {}
-    for row in comparisons.rows:
-        outcomes.setdefault((row[at("algorithm")], row[at("metric")]), []).append(row[at("outcome")])
+    outcomes = defaultdict[tuple[str, str], list[str]](list)
+    for values in comparisons.rows:
+        row = dict(zip(comparisons.columns, values, strict=True))
+        outcomes[row["algorithm"], row["metric"]].append(row["outcome"])
     algorithms = [algorithm for algorithm, _ in outcomes]
     rows = [
         (*of, *(outcomes[of].count(outcome) for outcome in ("win", "tie", "loss")))
@@ -196,12 +182,11 @@ def efficiency_table(results: Results) -> Table:
         *("seconds", "algorithm_seconds"),
     )
     finals, study, rows = _finals(results), results.study, []
+    others = [label for label in study.algorithms if label != study.reference]
     for task, metric in product(study.tasks, OVER_TIME):
         own = results.of(task, study.reference)
         metric_curve, seconds_curve = curve(own, metric), curve(own, "seconds")
-        for label in study.algorithms:
-            if label == study.reference:
-                continue
+        for label in others:
             target, whole, whole_seconds = (
                 quartiles(_sample(finals[task, label], name)).median for name in (metric, "evaluations", "seconds")
             )
@@ -295,11 +280,9 @@ def _aligned(
     return common, np.stack(values)
 
 
-def _finals(results: Results) -> dict[tuple[str, str], list[dict[str, Any]]]:
+def _finals(results: Results) -> defaultdict[tuple[str, str], list[dict[str, Any]]]:
     """The final metrics by task and algorithm."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {
-        of: [] for of in product(results.study.tasks, results.study.algorithms)
-    }
+    found = defaultdict[tuple[str, str], list[dict[str, Any]]](list)
     for final in final_metrics(results):
         found[final["task"], final["algorithm"]].append(final)
     return found

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moqd.io.errors import one_line
+from moqd.runs.folder import LOG
 from moqd.study.execute import StudyCallback
 from moqd.study.job import Ending
 from moqd.study.plan import PlannedRun, Study
@@ -61,19 +62,18 @@ class StudyDisplay(StudyCallback):
         standing = self._standings[run.key] = standing_of(self._root, run)
         counts = counts_of(self._standings.values())
         done = f"[{counts['done'] + counts['failed']}/{len(self._standings)}]"
-        what = f"{run.algorithm} on {run.task}, seed {run.seed}"
         if ending is Ending.DONE:
             left = "" if self._console.is_interactive else self._time_left()
-            self.say("  ".join(filter(None, [f"{done} {what}: done in {_clock(standing.seconds)}", left])))
+            self.say("  ".join(filter(None, [f"{done} {run}: done in {_clock(standing.seconds)}", left])))
         elif ending is Ending.FAILED:
             reason = standing.reason or "it could not even say why; perhaps the disk is full"
-            self.say(f"{done} {what}: failed: {one_line(reason)}", "red")
-            self.say(f"    see {folder_of(self._root, run) / 'log.txt'}", "dim")
+            self.say(f"{done} {run}: failed: {one_line(reason)}", "red")
+            self.say(f"    see {folder_of(self._root, run) / LOG}", "dim")
 
     def on_busy(self, run: PlannedRun) -> None:
         if run.key not in self._elsewhere:
             self._elsewhere.add(run.key)
-            self.say(f"{run.algorithm} on {run.task}, seed {run.seed}: another process is making it; waiting for it")
+            self.say(f"{run}: another process is making it; waiting for it")
 
     def on_look(self) -> None:
         if monotonic() - self._looked < EVERY:
@@ -90,23 +90,18 @@ class StudyDisplay(StudyCallback):
 
     def on_timed(self, run: PlannedRun, ending: Ending) -> None:
         if ending is Ending.FAILED:
-            log = folder_of(self._root, run) / "log.txt"
+            log = folder_of(self._root, run) / LOG
             self.say(f"the parts of {run.algorithm} on {run.task} could not be timed; see {log}", "red")
 
     def picture(self) -> RenderableType:
         """The live display as it is now."""
         standings = list(self._standings.values())
-        parts: list[RenderableType] = [
-            self._bar(standings),
-            Text(),
-            matrix(self._study, standings),
-            going_on(standings),
-        ]
+        parts = [self._bar(standings), Text(), matrix(self._study, standings), going_on(standings)]
         return Group(*parts, *([Text(self._doing, style="cyan")] if self._doing else []))
 
     def _bar(self, standings: Sequence[Standing]) -> RenderableType:
-        work = sum(max(1, standing.iterations) for standing in standings)
-        done = sum(_share(standing) * max(1, standing.iterations) for standing in standings)
+        work = sum(max(1, one.iterations) for one in standings)
+        done = sum(max(1, one.iterations) if one.state == "done" else one.iteration for one in standings)
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
         table.add_column(no_wrap=True)
         table.add_column(ratio=1, min_width=10)
@@ -117,8 +112,7 @@ class StudyDisplay(StudyCallback):
 
     def _time_left(self) -> str:
         standings = list(self._standings.values())
-        running = counts_of(standings)["running"]
-        left = seconds_left(standings, self._workers or running)
+        left = seconds_left(standings, self._workers or counts_of(standings)["running"])
         return f"about {_clock(left)} left" if left else ""
 
 
@@ -129,12 +123,10 @@ def show_status(console: Console, root: Path, study: Study, standings: Sequence[
     console.print(Text(_in_words(counts)))
     console.print(matrix(study, standings))
     console.print(going_on(standings))
-    for standing in standings:
-        if standing.state == "failed":
-            run = standing.run
-            what = f"failed: {run.algorithm} on {run.task}, seed {run.seed}: {one_line(standing.reason)}"
-            console.print(Text(what, style="red"), soft_wrap=True)
-            console.print(Text(f"    see {folder_of(root, run) / 'log.txt'}", style="dim"), soft_wrap=True)
+    for run, state, *_, reason in standings:
+        if state == "failed":
+            console.print(Text(f"failed: {run}: {one_line(reason)}", style="red"), soft_wrap=True)
+            console.print(Text(f"    see {folder_of(root, run) / LOG}", style="dim"), soft_wrap=True)
     if counts["done"] == len(standings):
         return
     left = seconds_left(standings, counts["running"])
@@ -171,11 +163,9 @@ def matrix(study: Study, standings: Sequence[Standing]) -> Table:
 
 
 def _cell(counts: dict[str, int], total: int) -> Text:
-    words = [(f"{counts['done']}/{total}", STYLES["done"] if counts["done"] == total else "")]
-    words += [
-        (f" {counts[state]} {state}", STYLES[state]) for state in ("running", "stopped", "failed") if counts[state]
-    ]
-    return Text.assemble(*words)
+    done = (f"{counts['done']}/{total}", STYLES["done"] if counts["done"] == total else "")
+    others = [state for state in ("running", "stopped", "failed") if counts[state]]
+    return Text.assemble(done, *((f" {counts[state]} {state}", STYLES[state]) for state in others))
 
 
 def going_on(standings: Sequence[Standing]) -> RenderableType:
@@ -183,21 +173,11 @@ def going_on(standings: Sequence[Standing]) -> RenderableType:
     running = [standing for standing in standings if standing.state == "running"]
     table = Table.grid(padding=(0, 2, 0, 0))
     for standing in running[:MOST_LISTED]:
-        run = standing.run
-        table.add_row(
-            Text("running", style=STYLES["running"]),
-            Text(f"{run.algorithm} on {run.task}, seed {run.seed}"),
-            f"iteration {standing.iteration}/{standing.iterations}" if standing.seconds else "compiling",
-        )
+        how_far = f"iteration {standing.iteration}/{standing.iterations}" if standing.seconds else "compiling"
+        table.add_row(Text("running", style=STYLES["running"]), Text(str(standing.run)), how_far)
     if len(running) > MOST_LISTED:
         table.add_row("", f"and {len(running) - MOST_LISTED} more")
     return table
-
-
-def _share(standing: Standing) -> float:
-    if standing.state == "done":
-        return 1.0
-    return standing.iteration / max(1, standing.iterations)
 
 
 def _in_words(counts: dict[str, int]) -> str:

@@ -6,7 +6,7 @@ A run is known by a hash of its settings, so that studies which need the same ru
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from moqd.algorithms import ABLATIONS, ALGORITHMS, batch_fields
 from moqd.io.errors import InputError, known_name
@@ -64,6 +64,9 @@ class PlannedRun:
         """The name of its folder, which says what it is and tells it from all others."""
         return f"{self.task}-{self.config.algorithm.name}-{self.seed}-{self.config.digest}"
 
+    def __str__(self) -> str:
+        return f"{self.algorithm} on {self.task}, seed {self.seed}"
+
 
 @dataclass(frozen=True)
 class Study:
@@ -88,16 +91,16 @@ class Study:
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The algorithms that share a figure: as in the paper where they are its own, all in one otherwise."""
         found = {tuple(one for one in self.algorithms if one in GROUPS[name]): name for name in reversed(GROUPS)}
-        shown = {name: group for group, name in reversed(found.items()) if len(group) > 1}
+        sets = [set(group) for group in found if len(group) > 1]
         whole = {
-            name: group for name, group in shown.items() if not any(set(group) < set(other) for other in shown.values())
+            name: group
+            for group, name in reversed(found.items())
+            if len(group) > 1 and not any(set(group) < other for other in sets)
         }
-        covered = {one for group in whole.values() for one in group}
-        return whole if covered == set(self.algorithms) else {"algorithms": self.algorithms}
+        return whole if set().union(*whole.values()) == set(self.algorithms) else {"algorithms": self.algorithms}
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """An algorithm of a study: one of moqd's, with other options if any are given."""
 
     base: str
@@ -141,9 +144,8 @@ def make_study(
     for what, count in counts.items():
         if count is not None:
             whole_number(what, count, least=COUNTS[what])
-    budget = iterations, evaluations
     configs = {
-        (task, label): _config(task, options, label, variant, preset, budget, log_every, snapshot_every)
+        (task, label): _config(task, options, label, variant, preset, **counts)
         for task, options in tasks.items()
         for label, variant in algorithms.items()
     }
@@ -182,12 +184,9 @@ def named_study(
 def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
     """The same study with other seeds, the same for all tasks."""
     check_size(len(study.tasks) * len(study.algorithms) * len(seeds))
-    example = {(run.task, run.algorithm): run for run in study.runs}
-    runs = tuple(
-        replace(example[of], config=replace(example[of].config, seed=seed))
-        for seed in seeds
-        for of in product(study.tasks, study.algorithms)
-    )
+    configs = {(run.task, run.algorithm): run.config for run in study.runs}
+    grid = product(seeds, study.tasks, study.algorithms)
+    runs = tuple(PlannedRun(label, replace(configs[task, label], seed=seed)) for seed, task, label in grid)
     return replace(study, seeds=tuple(seeds), runs=runs)
 
 
@@ -213,19 +212,18 @@ def unique(what: str, values: Sequence[Any]) -> list[Any]:
     return list(values)
 
 
+def check_new(what: str, value: Any, others: Collection[Any]) -> None:
+    if value in others:
+        raise InputError(f"{what} {value!r} is given twice, which would be the same runs; give it once.")
+
+
 def check_different(label: str, config: RunConfig, seen: dict[str, str]) -> None:
     """`seen` has the labels of the configs before, by what tells these apart."""
     other = seen.setdefault(config.digest, label)
     if other != label:
         raise InputError(
-            f"algorithm {label!r} has the same settings as {other!r}, which would be the same runs; leave one of the "
-            "two out."
+            f"algorithm {label!r} has the same settings as {other!r}, which would be the same runs; leave one out."
         )
-
-
-def check_new(what: str, value: Any, others: Collection[Any]) -> None:
-    if value in others:
-        raise InputError(f"{what} {value!r} is given twice, which would be the same runs; give it once.")
 
 
 def _config(
@@ -234,7 +232,8 @@ def _config(
     label: str,
     variant: Variant,
     preset: str | None,
-    budget: tuple[int | None, int | None],
+    iterations: int | None,
+    evaluations: int | None,
     log_every: int | None,
     snapshot_every: int | None,
 ) -> RunConfig:
@@ -242,19 +241,17 @@ def _config(
     entry = ALGORITHMS[known_name("algorithm", variant.base, ALGORITHMS)]
     known_name("task", task, TASKS)
     preset = preset or ("small" if TASKS[task].policies else None)
-    of_task = dict(TASKS[task].config.__dict__)
-    iterations, evaluations = budget
+    of_task = vars(TASKS[task].config) | task_options
     usual = every = 10
     if preset is None:
-        of_algorithm = entry.config_for(make_task(task, **of_task | dict(task_options)))
+        of_algorithm = entry.config_for(make_task(task, **of_task))
     else:
         chosen = preset_for(preset, task, variant.base)
-        of_task |= chosen.task
+        of_task |= {**chosen.task, **task_options}
         of_algorithm = replace(entry.config, **chosen.algorithm)
         every = chosen.log_every
         if iterations is None and evaluations is None:
             evaluations = chosen.evaluations
-    of_task |= task_options
     algorithm = overridden(of_algorithm, variant.options, f"algorithm {label!r}")
     batch = sum(getattr(algorithm, name) for name in batch_fields(algorithm))
     if iterations is None:

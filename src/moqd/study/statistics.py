@@ -26,13 +26,6 @@ class Quartiles(NamedTuple):
     upper: float
 
 
-class Interval(NamedTuple):
-    """All from `low` to `high`."""
-
-    low: float
-    high: float
-
-
 def quartiles(sample: Sample) -> Quartiles:
     """By linear interpolation."""
     return Quartiles(*np.quantile(sample, QUARTERS).tolist()) if len(sample) else Quartiles(*[float("nan")] * 3)
@@ -55,13 +48,13 @@ def interquartile_mean(sample: Sample) -> float:
     return float(stats.trim_mean(sample, TRIMMED)) if len(sample) else float("nan")
 
 
-def interquartile_mean_interval(sample: Sample) -> Interval:
-    """The confidence interval of the interquartile mean, by the percentile bootstrap; nan for fewer than two values.
+def interquartile_mean_interval(sample: Sample) -> tuple[float, float]:
+    """The ends of its confidence interval, by the percentile bootstrap; nan for fewer than two values.
 
     Always drawn from the same seed, and from the sample in order, so that the same values have the same interval.
     """
     if len(sample) < 2:
-        return Interval(float("nan"), float("nan"))
+        return float("nan"), float("nan")
     drawn = stats.bootstrap(
         (np.sort(sample),),
         lambda resamples, axis: stats.trim_mean(resamples, TRIMMED, axis=axis),
@@ -72,7 +65,7 @@ def interquartile_mean_interval(sample: Sample) -> Interval:
         rng=np.random.default_rng(0),
     )
     low, high = drawn.confidence_interval
-    return Interval(float(low), float(high))
+    return float(low), float(high)
 
 
 def mann_whitney(first: Sample, second: Sample) -> float:
