@@ -118,9 +118,7 @@ def comparisons_table(results: Results) -> Table:
     `effect` is the share of pairs of runs in which the reference is better, whichever direction that is. The tests of
     a metric on a task are one family, of as many as there are algorithms with results.
     """
-    study = results.study
-    others = [label for label in study.algorithms if label != study.reference]
-    return Table("comparisons", COMPARISON, _compare(results, study.reference, others))
+    return Table("comparisons", COMPARISON, _compare(results, results.study.reference, results.study.others))
 
 
 def one_hot_table(results: Results) -> Table:
@@ -177,26 +175,20 @@ def efficiency_table(results: Results) -> Table:
 
     `share` is of the evaluations that the other one took; `seconds` are the reference's median at that row.
     """
-    columns = (
-        *("task", "metric", "algorithm", "target", "algorithm_evaluations", "evaluations", "share"),
-        *("seconds", "algorithm_seconds"),
-    )
+    numbers = ("target", "algorithm_evaluations", "evaluations", "share", "seconds", "algorithm_seconds")
     finals, study, rows = _finals(results), results.study, []
-    others = [label for label in study.algorithms if label != study.reference]
     for task, metric in product(study.tasks, OVER_TIME):
         own = results.of(task, study.reference)
         metric_curve, seconds_curve = curve(own, metric), curve(own, "seconds")
-        for label in others:
-            target, whole, whole_seconds = (
-                quartiles(_sample(finals[task, label], name)).median for name in (metric, "evaluations", "seconds")
-            )
-            first = np.flatnonzero(metric_curve.median >= target)[:1]
+        for label in study.others:
+            samples = (_sample(finals[task, label], name) for name in (metric, "evaluations", "seconds"))
+            target, whole, whole_seconds = (median for _, median, _ in map(quartiles, samples))
             evaluations, seconds = NAN, NAN
-            if len(first):
-                evaluations, seconds = (float(of[first[0]]) for of in (metric_curve.evaluations, seconds_curve.median))
-            numbers = (target, _whole(whole), _whole(evaluations), evaluations / whole, seconds, whole_seconds)
-            rows.append((task, metric, label, *numbers))
-    return Table("data_efficiency", columns, rows)
+            for row in np.flatnonzero(metric_curve.median >= target)[:1]:
+                evaluations, seconds = float(metric_curve.evaluations[row]), float(seconds_curve.median[row])
+            used = (_whole(whole), _whole(evaluations), evaluations / whole)
+            rows.append((task, metric, label, target, *used, seconds, whole_seconds))
+    return Table("data_efficiency", ("task", "metric", "algorithm", *numbers), rows)
 
 
 def curves_table(results: Results) -> Table:

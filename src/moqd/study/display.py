@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from moqd.io.errors import one_line
@@ -30,7 +30,7 @@ EVERY = 2.0
 class StudyDisplay(StudyCallback):
     """A live table in a terminal; elsewhere a line for each run that ends. Use it in a `with` statement."""
 
-    def __init__(self, console: Console, root: Path, study: Study, workers: int | None) -> None:
+    def __init__(self, console: Console, root: Path, study: Study, workers: int) -> None:
         self._console, self._root, self._study, self._workers = console, root, study, workers
         self._standings = {run.key: standing_of(root, run) for run in study.runs}
         self._looked = monotonic()
@@ -102,10 +102,8 @@ class StudyDisplay(StudyCallback):
     def _bar(self, standings: Sequence[Standing]) -> RenderableType:
         work = sum(max(1, one.iterations) for one in standings)
         done = sum(max(1, one.iterations) if one.state == "done" else one.iteration for one in standings)
-        table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-        table.add_column(no_wrap=True)
-        table.add_column(ratio=1, min_width=10)
-        table.add_column(no_wrap=True)
+        columns = Column(no_wrap=True), Column(ratio=1, min_width=10), Column(no_wrap=True)
+        table = Table.grid(*columns, padding=(0, 2, 0, 0), expand=True)
         bar = ProgressBar(work, done, complete_style="cyan", finished_style="cyan")
         table.add_row(Text(self._study.name, style="bold"), bar, self._time_left())
         return table
@@ -149,20 +147,15 @@ def overview(study: Study) -> str:
 
 def matrix(study: Study, standings: Sequence[Standing]) -> Table:
     """Algorithms x tasks: how many of the seeds are done, and what the others are."""
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("")
-    for task in study.tasks:
-        table.add_column(Text(task), justify="right")
+    table = Table("", *(Column(Text(task), justify="right") for task in study.tasks), box=SIMPLE_HEAD)
     for algorithm in study.algorithms:
-        cells = []
-        for task in study.tasks:
-            here = [one for one in standings if (one.run.task, one.run.algorithm) == (task, algorithm)]
-            cells.append(_cell(counts_of(here), len(here)))
-        table.add_row(Text(algorithm), *cells)
+        here = [one for one in standings if one.run.algorithm == algorithm]
+        table.add_row(Text(algorithm), *(_cell([one for one in here if one.run.task == task]) for task in study.tasks))
     return table
 
 
-def _cell(counts: dict[str, int], total: int) -> Text:
+def _cell(standings: Sequence[Standing]) -> Text:
+    counts, total = counts_of(standings), len(standings)
     done = (f"{counts['done']}/{total}", STYLES["done"] if counts["done"] == total else "")
     others = [state for state in ("running", "stopped", "failed") if counts[state]]
     return Text.assemble(done, *((f" {counts[state]} {state}", STYLES[state]) for state in others))

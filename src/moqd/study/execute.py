@@ -100,12 +100,14 @@ def _stored_run(run: Mapping[str, Any], path: Path) -> PlannedRun:
     """Of tasks and algorithms that there are: its folder is named after them."""
     planned = PlannedRun(str(run["algorithm"]), RunConfig.from_settings(run["settings"], path))
     task, algorithm = planned.config.task, planned.config.algorithm
-    known = {"task": (task, task.is_registered), "algorithm": (algorithm, algorithm.name in ALGORITHMS)}
-    for kind, (one, is_known) in known.items():
-        if not is_known and one.is_of_a_file:
-            raise InputError(f"the study is of the {kind} {one.name!r} of your own; add --{kind} FILE.py:NAME.")
+    for kind, name, is_known, is_own in (
+        ("task", task.name, task.is_registered, task.is_of_a_file),
+        ("algorithm", algorithm.name, algorithm.name in ALGORITHMS, algorithm.is_of_a_file),
+    ):
+        if not is_known and is_own:
+            raise InputError(f"the study is of the {kind} {name!r} of your own; add --{kind} FILE.py:NAME.")
         if not is_known:
-            raise ValueError(f"unknown {kind} {one.name!r}")
+            raise ValueError(f"unknown {kind} {name!r}")
     if (planned.task, planned.seed) != (run["task"], run["seed"]):
         raise ValueError("a task or seed that is not that of its settings")
     restored(ALGORITHMS[algorithm.name].config, algorithm.options, f"algorithm {algorithm.name!r}")

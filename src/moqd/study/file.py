@@ -8,7 +8,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache, partial
@@ -42,6 +42,7 @@ MOST_OF_AN_OPTION = 2**31 - 1
 """Whole numbers; larger ones would fill the memory as soon as the task or the algorithm is made."""
 MOST_LISTED = 100
 
+Options = Mapping[str, Any]
 Place = tuple[str | int, ...]
 """Keys of tables and numbers of elements, from the outside in."""
 
@@ -83,6 +84,7 @@ class _Reader:
 
     def __init__(self, content: dict[str, Any]) -> None:
         self._content = content
+        self._preset: str | None = None
         self.problems: dict[str, None] = {}
         """Each once, in the order in which they were found."""
         self._doubtful: set[str] = set()
@@ -100,9 +102,8 @@ class _Reader:
         counts = {key: content[key] for key in COUNTS if key in content}
         for key, value in counts.items():
             self._try((key,), partial(whole_number, least=COUNTS[key]), key, value)
-        preset = None
         if "preset" in content:
-            preset = self._try(("preset",), known_name, "preset", content["preset"], PRESETS)
+            self._preset = self._try(("preset",), known_name, "preset", content["preset"], PRESETS)
 
         tables = self._tables("task")
         seeds_of = {
@@ -110,7 +111,11 @@ class _Reader:
             for task, table in tables.items()
             if "seeds" in table
         }
-        options = {task: self._task_options(task, table) for task, table in tables.items() if task in TASKS}
+        options = {
+            task: self._sound("task", task, table, TASKS[task].config, partial(_try_task, task))
+            for task, table in tables.items()
+            if task in TASKS
+        }
         variants = {label: self._variant(label, table) for label, table in self._tables("algorithm").items()}
         known = {label: Variant(label, {}) for label in ALGORITHMS} | variants
         task_names, labels = self._names("task", TASKS), self._names("algorithm", known)
@@ -126,11 +131,11 @@ class _Reader:
         number = len(algorithms) * sum(len(seeds_of.get(task, seeds)) for task in tasks)
         self._try(("seeds",), plan.check_size, number)
         if number <= MOST_RUNS:
-            self._check_pairs(tasks, algorithms, labels, preset)
+            self._check_pairs(tasks, algorithms, labels)
         if self.problems:
             return None
-        sets = {"tasks": tasks, "algorithms": algorithms, "seeds": seeds, "seeds_of": seeds_of}
-        return make_study(name, **sets, preset=preset, reference=reference, **counts)
+        others: dict[str, Any] = {"preset": self._preset, "reference": reference, **counts}
+        return make_study(name, tasks=tasks, algorithms=algorithms, seeds=seeds, seeds_of=seeds_of, **others)
 
     def _wrong(self, place: Place, what: object) -> None:
         """With its key: of algorithm.mine.ga_batch, "ga_batch is 0" becomes "algorithm.mine.ga_batch is 0"."""
@@ -157,8 +162,7 @@ class _Reader:
         self._try(place, plan.check_some, "seeds", given)
         seeds: dict[int, None] = {}
         for i, value in enumerate(given):
-            seed = self._try((*place, i), checked_seed, value)
-            if seed is not None:
+            if (seed := self._try((*place, i), checked_seed, value)) is not None:
                 self._try((*place, i), plan.check_new, "seed", seed, seeds)
                 seeds[seed] = None
         return tuple(seeds)
@@ -190,11 +194,6 @@ class _Reader:
                 self._wrong((kind, name), f"{name} is {table!r}; give a table of its options.")
         return {name: dict(table) if isinstance(table, dict) else {} for name, table in given.items()}
 
-    def _task_options(self, task: str, table: Mapping[str, Any]) -> dict[str, Any]:
-        """Those that the task takes."""
-        known = (*(option.name for option in fields(TASKS[task].config)), "reference_point")
-        return self._sound("task", task, table, known, partial(_try_task, task))
-
     def _variant(self, label: str, table: dict[str, Any]) -> Variant | None:
         """None where it is not known what it is a variant of."""
         place, base = ("algorithm", label), label
@@ -211,20 +210,13 @@ class _Reader:
             if base is None:
                 return None
         config = ALGORITHMS[base].config
-        known = [option.name for option in fields(config)]
         options = {option: value for option, value in table.items() if option != "base"}
         attempt = partial(overridden, config, owner=f"algorithm {label!r}")
-        return Variant(base, self._sound("algorithm", label, options, known, attempt))
+        return Variant(base, self._sound("algorithm", label, options, config, attempt))
 
-    def _sound(
-        self,
-        kind: str,
-        name: str,
-        options: Mapping[str, Any],
-        known: Collection[str],
-        attempt: Callable[[Mapping[str, Any]], Any],
-    ) -> dict[str, Any]:
+    def _sound(self, kind: str, name: str, options: Options, config: Any, attempt: Callable[[Options], Any]) -> Options:
         """The options that `attempt` takes, one by one."""
+        known = {option.name for option in fields(config)} | ({"reference_point"} if kind == "task" else set())
 
         def check(option: str, value: Any) -> bool:
             if option in KEYS and option not in known:
@@ -247,27 +239,23 @@ class _Reader:
                 self._wrong((kind, name), unknown_name(kind, name, set(given) & set(known), of="the study"))
 
     def _check_pairs(
-        self,
-        tasks: Collection[str],
-        algorithms: Mapping[str, Variant],
-        places: Mapping[str, Place],
-        preset: str | None,
+        self, tasks: Iterable[str], algorithms: Mapping[str, Variant], places: Mapping[str, Place]
     ) -> None:
         """That every algorithm can be built for every task, and that no two are the same."""
-        comparable = preset is not None or "preset" not in self._content
+        comparable = self._preset is not None or "preset" not in self._content
         for task in tasks:
             seen: dict[str, str] = {}
             for label, variant in algorithms.items():
-                config = self._built(task, label, variant, places[label], preset)
+                config = self._built(task, label, variant, places[label])
                 if config is not None and label not in self._doubtful and comparable:
                     self._try(places[label], plan.check_different, label, config, seen)
 
-    def _built(self, task: str, label: str, variant: Variant, place: Place, preset: str | None) -> RunConfig | None:
+    def _built(self, task: str, label: str, variant: Variant, place: Place) -> RunConfig | None:
         """The config of the algorithm on the task; None if it cannot be built.
 
         Then those options are to blame that are not taken after the ones before them, or the algorithm itself.
         """
-        attempt = partial(_build, task, label, variant.base, preset)
+        attempt = partial(_build, task, label, variant.base, self._preset)
         try:
             return attempt(variant.options)
         except InputError:
@@ -293,7 +281,7 @@ def _check_large(kind: str, option: str, value: Any) -> None:
         raise InputError(f"{option} is {value!r}, which is too many; give at most {most} cells in all.")
 
 
-def _try_task(task: str, options: Mapping[str, Any]) -> None:
+def _try_task(task: str, options: Options) -> None:
     point = options.get("reference_point")
     several = isinstance(point, list) and all(type(entry) in (int, float) for entry in point)
     if point is not None and not several:
@@ -301,11 +289,10 @@ def _try_task(task: str, options: Mapping[str, Any]) -> None:
     make_task(task, **options)
 
 
-def _build(task: str, label: str, base: str, preset: str | None, options: Mapping[str, Any]) -> RunConfig:
+def _build(task: str, label: str, base: str, preset: str | None, options: Options) -> RunConfig:
     """Builds an algorithm for a task, to no end but to see that it can be; gives the config of such a run."""
-    variant = Variant(base, options)
-    study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
-    planned = study.runs[0].config
+    variants = {label: Variant(base, options)}
+    planned = make_study(label, tasks={task: {}}, algorithms=variants, seeds=[0], preset=preset).runs[0].config
     config = restored(ALGORITHMS[base].config, planned.algorithm.options, f"algorithm {label!r}")
     if hasattr(config, "num_cells"):
         check_cells(config.num_cells, _outline(task))

@@ -138,7 +138,8 @@ def _obey(lines: TextIO, job: Job, control: Control) -> None:
 
 
 def _do(job: Job, folder: Path, control: Control) -> Ending:
-    config, told = job.config, {"callbacks": [Log(job)], "control": control}
+    config = job.config
+    told: dict[str, Any] = {"callbacks": [Log(job)], "control": control}
     if not job.timing and _is_there(folder, config.iterations):
         return Ending.DONE  # another study has made it in the meantime
     use_devices(job.cores)

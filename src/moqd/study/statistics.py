@@ -3,8 +3,6 @@
 A sample is the values of a metric, one per seed, all finite. What cannot be said of an empty sample is nan.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from jaxtyping import Float
 from scipy import stats
@@ -18,17 +16,10 @@ CONFIDENCE = 0.95
 RESAMPLES = 5000
 
 
-class Quartiles(NamedTuple):
-    """The middle of a sample, and the ends of its middle half."""
-
-    lower: float
-    median: float
-    upper: float
-
-
-def quartiles(sample: Sample) -> Quartiles:
-    """By linear interpolation."""
-    return Quartiles(*np.quantile(sample, QUARTERS).tolist()) if len(sample) else Quartiles(*[float("nan")] * 3)
+def quartiles(sample: Sample) -> tuple[float, float, float]:
+    """The lower quartile, the median and the upper quartile, by linear interpolation."""
+    lower, median, upper = np.quantile(sample, QUARTERS).tolist() if len(sample) else [float("nan")] * 3
+    return lower, median, upper
 
 
 def column_quartiles(table: Float[np.ndarray, "seeds columns"]) -> Float[np.ndarray, "3 columns"]:

@@ -51,11 +51,21 @@ def folder_of(root: Path, run: PlannedRun) -> Path:
 
 def standing_of(root: Path, run: PlannedRun) -> Standing:
     """As its files say; what cannot be read is a failure."""
+    folder = folder_of(root, run)
     try:
         if _is_recorded(root, run):
             check_record(record_of(root, run), run)
             return Standing(run, "done", run.config.iterations)
-        return _standing(folder_of(root, run), run)
+        if not folder.is_dir():
+            return Standing(run, "waiting")
+        outcome, reached = outcome_of(folder), last_row(folder)
+        if is_done(folder, run.config.iterations):
+            return Standing(run, "done", *reached)
+        if is_held(folder):
+            return Standing(run, "running", *reached)
+        if outcome.get("state") == "failed":
+            return Standing(run, "failed", *reached, str(outcome.get("reason", "")))
+        return Standing(run, "stopped" if (folder / CONFIG).exists() else "waiting", *reached)
     except (OSError, InputError, StorageError) as error:
         return Standing(run, "failed", reason=str(error))
 
@@ -63,19 +73,6 @@ def standing_of(root: Path, run: PlannedRun) -> Standing:
 def _is_recorded(root: Path, run: PlannedRun) -> bool:
     """Whether the run was not begun here, but a record says what it gave elsewhere."""
     return not (folder_of(root, run) / CONFIG).exists() and record_of(root, run).exists()
-
-
-def _standing(folder: Path, run: PlannedRun) -> Standing:
-    if not folder.is_dir():
-        return Standing(run, "waiting")
-    outcome, reached = outcome_of(folder), last_row(folder)
-    if is_done(folder, run.config.iterations):
-        return Standing(run, "done", *reached)
-    if is_held(folder):
-        return Standing(run, "running", *reached)
-    if outcome.get("state") == "failed":
-        return Standing(run, "failed", *reached, str(outcome.get("reason", "")))
-    return Standing(run, "stopped" if (folder / CONFIG).exists() else "waiting", *reached)
 
 
 def standings_of(root: Path, study: Study) -> list[Standing]:
@@ -151,7 +148,7 @@ def keep_records(root: Path, results: Results) -> None:
 
 
 def _result(root: Path, run: PlannedRun, task: Task) -> Result:
-    """What a run that is done has given."""
+    """What a run that is done has given; raises where its files do not hold this run, to its end."""
     if _is_recorded(root, run):
         try:
             return summaries.read_record(record_of(root, run), run, task)
@@ -159,19 +156,14 @@ def _result(root: Path, run: PlannedRun, task: Task) -> Result:
             raise InputError(f"{error} Remove it to have the run made again.") from error
     folder = folder_of(root, run)
     try:
-        return _read(folder, run)
+        loaded = load_run(folder)
+        loaded.config.check_same(run.config, folder)
+        if list(loaded.metrics.get("iteration", ()))[-1:] != [run.config.iterations]:
+            raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it does not reach the run's last iteration.")
+        summaries.check_origin(loaded.config, folder / CONFIG)
     except InputError as error:
         with suppress(StorageError, InputError, OSError):  # it may be another user's
             write_outcome(folder, "failed", str(error))  # so that the study mends it when it is started again
         raise
-
-
-def _read(folder: Path, run: PlannedRun) -> Result:
-    """From the folder of a run; raises where it does not hold this run, to its end."""
-    loaded = load_run(folder)
-    loaded.config.check_same(run.config, folder)
-    if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.config.iterations:
-        raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it does not reach the run's last iteration.")
-    summaries.check_origin(loaded.config, folder / CONFIG)
     archive, point = summaries.without_genotypes(loaded.archive), loaded.reference_point
     return Result(run.task, run.algorithm, run.seed, loaded.metrics, archive, point, loaded.config, folder)

@@ -34,7 +34,6 @@ class Result(NamedTuple):
 
     task: str
     algorithm: str
-    """Its label in the study."""
     seed: int
     metrics: Mapping[str, Float[np.ndarray, "rows"]]
     """The columns of metrics.csv."""
@@ -54,7 +53,6 @@ class Unfinished(NamedTuple):
     algorithm: str
     seed: int
     state: str
-    """waiting, running, stopped or failed."""
     reason: str
     """Why it failed, or how far it is; may be empty."""
 

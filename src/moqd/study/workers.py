@@ -181,9 +181,9 @@ class RayWorkers:
         self._warn_if_too_large(cores, gpus)
         self._marker = str(marker)
         self._environment = _share_of_memory(gpus)
-        self._names: dict[Any, str] = {}
+        self._under_way: dict[Any, tuple[str, Job]] = {}
+        """Names and jobs by Ray's references."""
         self._do = self._ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=RETRIES)(_on_a_node)
-        self._jobs: dict[str, Job] = {}
 
     def _warn_if_too_large(self, cores: int, gpus: float) -> None:
         resources = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
@@ -197,18 +197,17 @@ class RayWorkers:
                 )
 
     def submit(self, name: str, job: Job) -> None:
-        self._names[self._do.remote(job.to_json(), self._marker, self._environment)] = name
-        self._jobs[name] = job
+        self._under_way[self._do.remote(job.to_json(), self._marker, self._environment)] = name, job
 
     def ended(self, seconds: float) -> list[tuple[str, Ending]]:
-        if not self._names:
+        if not self._under_way:
             time.sleep(seconds)
             return []
-        ready, _ = self._ray.wait(list(self._names), num_returns=1, timeout=seconds)
+        ready, _ = self._ray.wait(list(self._under_way), num_returns=1, timeout=seconds)
         return [self._ending(reference) for reference in ready]
 
     def _ending(self, reference: Any) -> tuple[str, Ending]:
-        name = self._names.pop(reference)
+        name, job = self._under_way.pop(reference)
         try:
             ending, reason = self._ray.get(reference)
         except self._ray.exceptions.TaskCancelledError:
@@ -216,11 +215,11 @@ class RayWorkers:
         except self._ray.exceptions.RayError as error:
             ending, reason = Ending.FAILED, f"Ray gave up: {' '.join(str(error).split())}"
         if reason:
-            note_failure(self._jobs[name], reason)
+            note_failure(job, reason)
         return name, Ending(ending)
 
     def stop(self) -> None:
-        for reference in self._names:
+        for reference in self._under_way:
             self._ray.cancel(reference)
 
 
