@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -52,14 +52,12 @@ def main(arguments: Sequence[str], out: Console) -> int:
         TextColumn("recording gaits"), BarColumn(), TextColumn("{task.completed}"), console=out, transient=True
     ) as bar:
         task = bar.add_task("gaits", total=None)
-
-        def tick(run: int, number: int) -> None:
-            bar.update(task, completed=number)
-
+        recording: dict[str, Any] = {"gaits": gaits, "budget": options.budget}
+        recording["tick"] = lambda _, number: bar.update(task, completed=number)
         if options.serve:
-            page = explorer_page(runs, gaits=gaits, budget=options.budget, served=True, tick=tick)
+            page = explorer_page(runs, served=True, **recording)
         else:
-            path = write_explorer(runs, options.out, gaits=gaits, budget=options.budget, tick=tick)
+            path = write_explorer(runs, options.out, **recording)
     if not options.serve:
         size = f"{path.stat().st_size / 1e6:.1f} MB"
         say(out, f"written to [bold]{escape(str(path))}[/] ({size}); open it in a browser (a double-click will do)")

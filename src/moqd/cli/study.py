@@ -36,7 +36,7 @@ class StudyOptions:
     on from what is saved and tries again what failed. Studies in one folder share their runs."""
 
     study: str = field(metadata={"positional": "STUDY"})
-    """A study with a name: paper-main, paper-ablations, paper-pga, paper (all three), or small-main and so on; or a
+    """A study with a name: paper-main, paper-ablations, paper-pga or paper (all three), or small instead of paper; a
     TOML or JSON file (see docs/studies.md); or the folder of a study, to continue it as it was started."""
     tasks: tuple[str, ...] | None = None
     """Only these tasks of a study with a name."""
@@ -141,9 +141,9 @@ def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:
         if not options.status and plan.runs != named_study(options.study).runs:
             out.print(f"continuing it as it was started: {overview(plan)}")
         return options.out, plan
-    if not is_study(given) and given.suffix not in (".toml", ".json") and not given.exists():
-        raise unknown_name("study", options.study, STUDIES)
     is_folder = is_study(given)
+    if not is_folder and given.suffix not in (".toml", ".json") and not given.exists():
+        raise unknown_name("study", options.study, STUDIES)
     seeds = None if is_folder else selected.pop("seeds", None)
     if selected:
         flag = f"--{next(iter(selected)).replace('_', '-')}"

@@ -19,7 +19,7 @@ class TasksOptions:
     task: str | None = field(default=None, metadata={"positional": "TASK"})
     """The task to look at. If not given: all of them."""
     sample: int | None = None
-    """Evaluate so many random solutions of the task, and say what they reach, also against its reference point."""
+    """Evaluate so many random solutions, and say what they reach and how many fall below the reference point."""
     seed: int = 0
     """Seed of the random solutions."""
     reference_point: tuple[float, ...] | None = None

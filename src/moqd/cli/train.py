@@ -133,7 +133,7 @@ def _defaults_again(path: Path, given: Mapping[str, Any], named: str | None) -> 
     options = dict(config.task.options or {})
     name = options.pop("name", None)
     if name not in TASKS:
-        raise InputError(f"{str(path)!r} is of the task {config.task.name!r} of your own; repeat it with moqd.run.")
+        raise InputError(f"{str(path)!r} is of your own task {config.task.name!r}; repeat it in Python, with moqd.run.")
     if named not in (None, name):
         raise InputError(f"--config is of the task {name!r}; leave the TASK out, or name that one.")
     algorithm = known_name("algorithm", given.get("algorithm") or config.algorithm.name, ALGORITHMS, of=str(path))

@@ -19,17 +19,8 @@ from jaxtyping import Float
 from moqd.core.archive import Archive
 from moqd.core.metrics import METRICS, OVER_TIME, sparsity_metrics
 from moqd.core.types import Source
-from moqd.study.statistics import (
-    Sample,
-    column_quartiles,
-    effect_size,
-    holm_bonferroni,
-    interquartile_mean,
-    interquartile_mean_interval,
-    mann_whitney,
-    quartiles,
-    smallest_adjusted_p,
-)
+from moqd.study import statistics
+from moqd.study.statistics import Sample, quartiles
 from moqd.study.summaries import Result, Results
 
 SIGNIFICANCE = 0.05
@@ -100,8 +91,8 @@ def summary_table(results: Results) -> Table:
     for task, metric, algorithm in product(study.tasks, METRICS, study.algorithms):
         sample = _sample(finals[task, algorithm], metric)
         lower, median, upper = quartiles(sample)
-        spread = (median, lower, upper, interquartile_mean(sample), *interquartile_mean_interval(sample))
-        rows.append((task, metric, algorithm, len(sample), *spread))
+        means = (statistics.interquartile_mean(sample), *statistics.interquartile_mean_interval(sample))
+        rows.append((task, metric, algorithm, len(sample), median, lower, upper, *means))
     return Table("summary", columns, rows)
 
 
@@ -143,14 +134,14 @@ def _family(own: Sample, others: Mapping[str, Sample]) -> Iterator[Row]:
     would find a significance that so few seeds cannot have.
     """
     tested = [label for label, sample in others.items() if len(own) and len(sample)]
-    least = np.array([smallest_adjusted_p(len(own), len(others[label]), 1) for label in tested])
-    p_values = np.maximum(least, [mann_whitney(own, others[label]) for label in tested])
-    columns = (p_values, holm_bonferroni(p_values), holm_bonferroni(least))
+    least = np.array([statistics.smallest_adjusted_p(len(own), len(others[label]), 1) for label in tested])
+    p_values = np.maximum(least, [statistics.mann_whitney(own, others[label]) for label in tested])
+    columns = (p_values, statistics.holm_bonferroni(p_values), statistics.holm_bonferroni(least))
     found = dict(zip(tested, zip(*(column.tolist() for column in columns), strict=True), strict=True))
     for label, sample in others.items():
         row = NOT_TESTED
         if label in found:
-            effect, (p, p_adjusted, smallest) = effect_size(own, sample), found[label]
+            effect, (p, p_adjusted, smallest) = statistics.effect_size(own, sample), found[label]
             outcome = "tie" if p_adjusted >= SIGNIFICANCE else "win" if effect > 0.5 else "loss"
             row = (effect, p, p_adjusted, smallest, outcome)
         yield label, len(own), len(sample), *row
@@ -197,7 +188,7 @@ def curves_table(results: Results) -> Table:
     study, rows = results.study, []
     for task, algorithm, metric in product(study.tasks, study.algorithms, OVER_TIME):
         evaluations, table = _aligned(results.of(task, algorithm), metric)
-        lower, median, upper = column_quartiles(table)
+        lower, median, upper = statistics.column_quartiles(table)
         seeds = np.sum(np.isfinite(table), axis=0)
         numbers = (evaluations.astype(int), seeds, median, lower, upper)
         rows += [(task, algorithm, metric, *row) for row in zip(*(column.tolist() for column in numbers), strict=True)]
@@ -247,7 +238,7 @@ def unfinished_table(results: Results) -> Table:
 def curve(results: Sequence[Result], metric: str) -> Curve:
     """A column of metrics.csv over evaluations, of runs that differ in their seeds only; empty if there are none."""
     evaluations, table = _aligned(results, metric)
-    lower, median, upper = column_quartiles(table)
+    lower, median, upper = statistics.column_quartiles(table)
     return Curve(evaluations, median, lower, upper)
 
 

@@ -100,14 +100,12 @@ def _stored_run(run: Mapping[str, Any], path: Path) -> PlannedRun:
     """Of tasks and algorithms that there are: its folder is named after them."""
     planned = PlannedRun(str(run["algorithm"]), RunConfig.from_settings(run["settings"], path))
     task, algorithm = planned.config.task, planned.config.algorithm
-    for kind, name, is_known, is_own in (
-        ("task", task.name, task.is_registered, task.is_of_a_file),
-        ("algorithm", algorithm.name, algorithm.name in ALGORITHMS, algorithm.is_of_a_file),
-    ):
-        if not is_known and is_own:
-            raise InputError(f"the study is of the {kind} {name!r} of your own; add --{kind} FILE.py:NAME.")
-        if not is_known:
-            raise ValueError(f"unknown {kind} {name!r}")
+    if task.is_of_a_file and not task.is_registered:
+        raise InputError(f"the study is of the task {task.name!r} of your own; add --task FILE.py:NAME.")
+    if algorithm.is_of_a_file and algorithm.name not in ALGORITHMS:
+        raise InputError(f"the study is of the algorithm {algorithm.name!r} of your own; add --algorithm FILE.py:NAME.")
+    if not task.is_registered or algorithm.name not in ALGORITHMS:
+        raise ValueError(f"unknown {algorithm.name!r} on {task.name!r}")
     if (planned.task, planned.seed) != (run["task"], run["seed"]):
         raise ValueError("a task or seed that is not that of its settings")
     restored(ALGORITHMS[algorithm.name].config, algorithm.options, f"algorithm {algorithm.name!r}")
@@ -128,15 +126,12 @@ def execute(
         with suppress(OSError):  # it may be another user's
             (folder_of(root, run) / OUTCOME).unlink(missing_ok=True)
 
-    def submit(run: PlannedRun, timing: bool) -> None:
-        workers.submit(run.key, _job(root, run, options, timing))
-
     def make(runs: list[PlannedRun], timing: bool) -> None:
         """Until all have ended, in whatever way."""
         under_way = {run.key: run for run in runs}
         on_end = callback.on_timed if timing else callback.on_end
-        for run in runs:
-            submit(run, timing)
+        for key, run in under_way.items():
+            workers.submit(key, _job(root, run, options, timing))
             callback.on_start(run)
         elsewhere: set[str] = set()
         told = False
@@ -158,7 +153,7 @@ def execute(
                 if state == "done" or told:
                     on_end(under_way.pop(key), Ending.DONE if state == "done" else Ending.STOPPED)
                 else:
-                    submit(under_way[key], timing)
+                    workers.submit(key, _job(root, under_way[key], options, timing))
             callback.on_look()
 
     try:

@@ -91,8 +91,8 @@ def without_genotypes(archive: Archive) -> Archive:
 
 def write_record(path: Path, result: Result) -> None:
     about = json.dumps({"config": result.config.to_json(), "columns": list(result.metrics)}).encode()
-    arrays = {"about": np.frombuffer(about, np.uint8), "metrics": np.column_stack([*result.metrics.values()])}
-    tensors = {name: whole(array) for name, array in arrays.items()}
+    metrics = np.column_stack([*result.metrics.values()])
+    tensors = {"about": whole(np.frombuffer(about, np.uint8)), "metrics": whole(metrics)}
     write_tensors(path, tensors | packed(without_genotypes(result.archive)))
 
 
@@ -131,9 +131,7 @@ def _content(path: Path, run: PlannedRun) -> tuple[RunConfig, dict[str, np.ndarr
     config.check_same(run.config, path)
     check_origin(config, path)
     if not whole_run or config.reference_point is None:
-        raise InputError(
-            f"{str(path)!r} is damaged: it has no whole table of metrics, no archive or no reference point."
-        )
+        raise InputError(f"{str(path)!r} is damaged: its metrics, archive or reference point are not whole.")
     return config, metrics, arrays
 
 
