@@ -62,8 +62,8 @@ def _plane(ax: Axes, cells: list[np.ndarray], best: np.ndarray, task: Task) -> N
         ax.plot(*ordered.T, ".-", color=CONTEXT, markersize=3, linewidth=0.6, alpha=0.45, label=label)
     ordered = best[np.argsort(best[:, 0])]
     ax.plot(*ordered.T, "o-", color=FRONT, markersize=3.5, linewidth=1.2, label="global front")
-    ax.set_xlabel(objective_label(task, task.objective_names[0], width=54))
-    ax.set_ylabel(objective_label(task, task.objective_names[1], width=44))
+    across, up = task.objective_names
+    ax.set(xlabel=objective_label(task, across, width=54), ylabel=objective_label(task, up, width=44))
     ax.legend(frameon=False)
 
 
