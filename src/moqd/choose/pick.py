@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from moqd.choose.export import told_apart
@@ -55,9 +55,6 @@ class Limit(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.objective}{self.relation}{self.value!r}"
-
-    def holds(self, values: Float[np.ndarray, "solutions"]) -> Bool[np.ndarray, "solutions"]:
-        return values >= self.value if self.relation == ">=" else values <= self.value
 
 
 class Scale(NamedTuple):
@@ -240,7 +237,8 @@ def _within(task: Task, objectives: Objectives, limits: Sequence[Limit]) -> Int[
     columns = dict(zip(task.objective_names, objectives.T, strict=True))
     keeps = np.ones(len(objectives), bool)
     for limit in limits:
-        keeps &= limit.holds(columns[limit.objective].astype(float))
+        values = columns[limit.objective].astype(float)
+        keeps &= values >= limit.value if limit.relation == ">=" else values <= limit.value
     if not keeps.any():
         limited = {limit.objective: columns[limit.objective] for limit in limits}
         ranges = [f"{name} ranges from {values.min():g} to {values.max():g}" for name, values in limited.items()]

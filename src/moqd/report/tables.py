@@ -128,7 +128,7 @@ def pair_grid(comparisons: Table, tasks: Sequence[str]) -> Grid:
     return _outcomes_grid("task", rows, f"{reference} against {other}", reference, "p value")
 
 
-def _outcomes_grid(first: str, rows: Sequence[tuple[str, list[Row]]], about: str, reference: str, p: str) -> Grid:
+def _outcomes_grid(first: str, rows: Sequence[tuple[str, Sequence[Row]]], about: str, reference: str, p: str) -> Grid:
     caption = (
         f"{about}: the outcome for {reference} and the {p}, with the effect size, which is the share of pairs of runs "
         f"in which {reference} is better."
