@@ -88,8 +88,7 @@ def load_policy(path: str | os.PathLike[str]) -> LoadedPolicy:
 def header_of(solution: Solution) -> dict[str, Any]:
     """The header of the policy's file."""
     task = solution.task
-    policy = task.policy
-    if policy is None:
+    if (policy := task.policy) is None:
         raise InputError(f"solutions of task {task.name!r} are not policies, so there is none to export.")
     if policy.apply is not apply_policy:
         raise InputError(

@@ -69,7 +69,9 @@ def _run(run: Run) -> dict[str, Any]:
         ],
         "reference_point": [float(value) for value in run.config.reference_point or ()],
         "centroid": array(centroid, "float32"),
-        "polygons": _polygons(centroid, lower, upper) if task.num_features == 2 else None,
+        "polygons": [array(polygon, "float32") for polygon in cell_polygons(centroid, lower, upper)]
+        if task.num_features == 2
+        else None,
         "solutions": {
             "cell": array(solutions.cell, "int32"),
             "objectives": array(solutions.objectives, "float32"),
@@ -88,8 +90,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _last(run: Run, column: str) -> int:
-    values = run.metrics.get(column)
-    return 0 if values is None or len(values) == 0 else int(values[-1])
+    return int([0, *run.metrics.get(column, ())][-1])
 
 
 def _some(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
@@ -108,14 +109,9 @@ def _parameters(task: Task, solutions: Solutions) -> dict[str, Any] | None:
     return {"names": names, "values": array(values, "float64"), "options": options}
 
 
-def _polygons(centroid: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> list[dict[str, str]]:
-    return [array(polygon, "float32") for polygon in cell_polygons(centroid, lower, upper)]
-
-
 def _snapshot(snapshot: Snapshot, run: Run) -> Mapping[str, Any]:
-    cells = run.archive.centroid.shape[0]
     fitness = snapshot.objectives.astype(float) * run.task.direction
-    values = np.zeros(cells)
+    values = np.zeros(run.archive.centroid.shape[0])
     for cell in np.unique(snapshot.cell):
         values[cell] = hypervolume(fitness[snapshot.cell == cell], run.reference_point)
     return {
