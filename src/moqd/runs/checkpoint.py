@@ -8,13 +8,12 @@ that a damaged checkpoint is never used.
 import hashlib
 import json
 import os
-import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from moqd.io.errors import InputError, StorageError
+from moqd.io.errors import InputError, to_repeat
 from moqd.io.files import (
     FORMAT,
     check_format,
@@ -24,6 +23,7 @@ from moqd.io.files import (
     read_text,
     remove_folder,
     sha256_of,
+    storing,
     sync,
     write_tensors,
     write_text,
@@ -56,7 +56,7 @@ class Checkpoint(NamedTuple):
 
 
 def write_checkpoint(
-    run_folder: Path, checkpoint: Checkpoint, run_identity: str, before_rename: Callable[[], None] = lambda: None
+    run_folder: Path, checkpoint: Checkpoint, run_identity: str, before_rename: Callable[[], object] = lambda: None
 ) -> Path:
     """Writes the checkpoint of an iteration and removes those that are too old; gives its folder."""
     folder = own_folder(run_folder / CHECKPOINTS)
@@ -64,19 +64,18 @@ def write_checkpoint(
     beside = folder / f".{path.name}.{os.getpid()}.tmp"
     remove_folder(beside)
     try:
-        beside.mkdir()
-        write_tensors(beside / STATE, packed(checkpoint.state))
-        write_text(beside / TABLE, checkpoint.table)
-        files = {name: _fingerprint(beside / name) for name in (STATE, TABLE)}
-        content = {"format": FORMAT, "run": run_identity, "facts": dict(checkpoint.facts), "files": files}
-        write_text(beside / MANIFEST, _sealed(content))
-        before_rename()
-        if path.exists() or path.is_symlink():
-            remove_folder(path)  # damaged, or of the same iteration and so the same
-        beside.replace(path)
-        sync(folder)
-    except OSError as error:
-        raise StorageError(f"{str(path)!r} could not be written ({error.strerror or error}).") from error
+        with storing(path):
+            beside.mkdir()
+            write_tensors(beside / STATE, packed(checkpoint.state))
+            write_text(beside / TABLE, checkpoint.table)
+            files = {name: _fingerprint(beside / name) for name in (STATE, TABLE)}
+            content = {"format": FORMAT, "run": run_identity, "facts": dict(checkpoint.facts), "files": files}
+            write_text(beside / MANIFEST, _sealed(content))
+            before_rename()
+            if path.exists() or path.is_symlink():
+                remove_folder(path)  # damaged, or of the same iteration and so the same
+            beside.replace(path)
+            sync(folder)
     finally:
         remove_folder(beside)
     for old in _checkpoints(run_folder)[KEPT:]:
@@ -108,11 +107,7 @@ def newest_checkpoint(
                 remove_folder(bad)
         return found
     if refused:
-        again = shlex.quote(str(run_folder / "config.json"))
-        raise InputError(
-            f"no checkpoint of {str(run_folder)!r} is whole, so it cannot be continued; run it again with: moqd train "
-            f"--config {again} --out NEW_FOLDER"
-        )
+        raise InputError(f"no checkpoint of {str(run_folder)!r} is whole, {to_repeat(run_folder)}")
     return None
 
 
@@ -146,7 +141,7 @@ def clean_up(run_folder: Path) -> None:
 
 
 class NewerFormatError(InputError):
-    """It was written by a newer moqd: to go back to the one before would throw away what that one did."""
+    """Written by a newer moqd: to go back to the checkpoint before it would throw away what that one did."""
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
