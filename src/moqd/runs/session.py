@@ -5,7 +5,7 @@ It measures at every log point, and writes so that nothing is lost.
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,14 +17,15 @@ from moqd.core.archive import Archive
 from moqd.core.metrics import archive_metrics
 from moqd.core.types import Source
 from moqd.io.errors import DivergenceError, InputError, StoppedError, StorageError, to_resume
+from moqd.io.files import write_text
 from moqd.runs.checkpoint import Checkpoint, newest_checkpoint, oldest_iteration, write_checkpoint
 from moqd.runs.config import RunConfig, Surroundings
 from moqd.runs.control import Control
 from moqd.runs.folder import (
     ARCHIVE,
     METRICS_CSV,
-    MetricsFile,
     Run,
+    append_row,
     columns_of,
     members,
     rows_of,
@@ -73,7 +74,6 @@ class Session:
     ) -> None:
         self._loop, self._task, self._config, self._callbacks = loop, task, config, callbacks
         self._control, self._lock = control or Control(), lock
-        self._file: MetricsFile | None = None
         self.rows: list[dict[str, float]] = []
         """Those of metrics.csv so far."""
         self._saved: int | None = None
@@ -126,8 +126,6 @@ class Session:
             self._control.under_way.clear()
             if self._loop.journal is not None:
                 self._loop.journal.close()
-            if self._file is not None:
-                self._file.close()
         return self._result()
 
     def _folder(self) -> Path | None:
@@ -137,9 +135,8 @@ class Session:
     def _start(self, start: Archive | None) -> None:
         loop = self._loop
         loop.start(None if start is None else InitialSolutions(*members(start, (start.genotype, start.preference))[1]))
-        self._settle((loop.reference_point * self._task.direction).tolist())
         row = self._row()
-        self._open_table(list(row))
+        self._settle((loop.reference_point * self._task.direction).tolist(), columns=row)
         self._log(row)
         loop.stop_if_diverged()
 
@@ -179,8 +176,7 @@ class Session:
         metrics = {name: jnp.float32(value) for name, value in facts["metrics"].items()}
         self._loop.restore(checkpoint.state, metrics, facts["iteration"], facts["env_steps"], reference_point)
         self.rows, self._begin = rows, time.perf_counter() - facts["seconds"]
-        self._settle(facts["reference_point"])
-        self._open_table(list(self.rows[0]))
+        self._settle(facts["reference_point"], columns=rows[0])
         self._saved = facts["iteration"]
         for callback in self._callbacks:
             callback.on_progress(self._loop.iteration)
@@ -226,7 +222,7 @@ class Session:
             "metrics": {name: float(value) for name, value in loop.metrics.items()},
             "made_with": Surroundings.here().to_json(),
         }
-        checkpoint = Checkpoint(facts, loop.carry, table_of(list(self.rows[0]), self.rows))
+        checkpoint = Checkpoint(facts, loop.carry, table_of(self.rows[0], self.rows))
         path = write_checkpoint(folder, checkpoint, self._config.identity, self._folder)
         self._saved, self._last_save = loop.iteration, time.perf_counter()
         if loop.journal is not None:
@@ -244,11 +240,12 @@ class Session:
         if self._loop.ledger is not None and (folder := self._folder()) is not None:
             write_evaluations(folder, self._loop.ledger.evaluations)
 
-    def _settle(self, reference_point: Sequence[float]) -> None:
-        """Where hypervolume is measured from is part of the config as soon as it is known."""
+    def _settle(self, reference_point: Sequence[float], columns: Iterable[str]) -> None:
+        """When it is known where hypervolume is measured from, the config says it and metrics.csv begins."""
         self._config = replace(self._config, reference_point=tuple(reference_point))
         if (folder := self._folder()) is not None:
             write_config(folder, self._config)
+            write_text(folder / METRICS_CSV, table_of(columns, self.rows))
 
     def _rescue(self) -> None:
         """After an error or a KeyboardInterrupt: what was found, if the last chunk is whole."""
@@ -260,17 +257,12 @@ class Session:
         except (StorageError, InputError) as error:
             warnings.warn(str(error), stacklevel=3)  # the first error is the one to raise
 
-    def _open_table(self, columns: list[str]) -> None:
-        if (folder := self._folder()) is not None:
-            self._file = MetricsFile(folder / METRICS_CSV, columns, self.rows)
-
     def _log(self, row: dict[str, float]) -> None:
         if self.rows:  # which may be of a task that counted more
             row = dict.fromkeys(self.rows[0], float("nan")) | row
         self.rows.append(row)
-        if self._file is not None:
-            self._folder()  # raises if another process has taken it over
-            self._file.append(row)
+        if (folder := self._folder()) is not None:
+            append_row(folder, self.rows[0], row)
         self._loop.count_anew()
         for callback in self._callbacks:
             callback.on_log(row)
