@@ -220,7 +220,9 @@ class RunConfig:
     def from_json(cls, content: Any, path: Path) -> "RunConfig":
         """What config.json of a run says; raises InputError with every mistake by its key."""
         _check(content, PLANNED | BEGUN, path)
-        frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
+        frozen: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
+        }
         return cls(
             **_planned(content),
             checkpoint_minutes=float(content["checkpoint_minutes"]),

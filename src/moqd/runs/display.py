@@ -138,8 +138,9 @@ class Display(Callback):
 
     def _time_left(self) -> str:
         end = self._end
-        is_known = end is not None and self._iteration < self._iterations
-        return f"{_clock_time(max(0.0, end - monotonic()))} left" if is_known else ""
+        if end is None or self._iteration >= self._iterations:
+            return ""
+        return f"{_clock_time(max(0.0, end - monotonic()))} left"
 
     def _speeds(self, unit: str) -> list[str]:
         speed = speed_of(self._points)
