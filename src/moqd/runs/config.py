@@ -237,9 +237,13 @@ class RunConfig:
         point = {} if self.reference_point is None else {"reference_point": list(self.reference_point)}
         return {
             "format": FORMAT,
-            **self.settings(),
             "task": self.task.to_json(),
+            "algorithm": self.algorithm.to_json(),
+            "seed": self.seed,
+            "iterations": self.iterations,
+            "log_every": self.log_every,
             "checkpoint_minutes": self.checkpoint_minutes,
+            "snapshot_every": self.snapshot_every,
             "seeded": self.initial_solutions,
             "batch": self.batch,
             **self.surroundings.to_json(),
