@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from moqd.io.errors import InputError, StorageError
+from moqd.io.errors import InputError
+from moqd.io.files import storing
 from moqd.runs.folder import Run
 from moqd.runs.session import Callback
 
@@ -49,12 +50,10 @@ class TensorBoard(Callback):
         self._write(step, session_log=self._events.SessionLog(status=self._events.SessionLog.START))
 
     def _write(self, step: int, **content: Any) -> None:
-        try:
+        with storing(self._folder):
             if self._writer is None:
                 if self._folder.is_symlink():
                     raise InputError(f"{str(self._folder)!r} is a link, which is not followed; remove it.")
                 self._writer = self._open(str(self._folder))
             self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **content))
             self._writer.flush()
-        except OSError as error:
-            raise StorageError(f"{str(self._folder)!r} could not be written ({error.strerror or error}).") from error
