@@ -61,7 +61,8 @@ class PolicyTask(Task):
 def transitions_of(columns: Sequence[Any], length: Any, terminated: Any) -> Transition:
     """Of episodes with the recorded columns, of which only the first steps happened; the last of them may terminate."""
     time, ended = jnp.arange(columns[0].shape[1])[None, :], length[:, None]
-    return Transition(*columns, (time == ended - 1) & terminated[:, None], time < ended)
+    obs, action, reward, next_obs = columns
+    return Transition(obs, action, reward, next_obs, (time == ended - 1) & terminated[:, None], time < ended)
 
 
 def control_rate(env: Any) -> float | None:
