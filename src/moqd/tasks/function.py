@@ -202,7 +202,8 @@ class FunctionTask(Task):
 
     def _function(self) -> Callable[..., Any]:
         if self.function is None:
-            raise InputError(f"task {self.name!r} has no function; evaluate it by hand, with moqd.Optimizer.")
+            advice = "evaluate its solutions by hand, with moqd.Optimizer"
+            raise InputError(f"task {self.name!r} has no function; {advice}.")
         return self.function
 
     def _measure_traced(self, key: Key, genotype: Genotype) -> Measured:
