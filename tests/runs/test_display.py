@@ -219,7 +219,7 @@ def test_another_thread_can_give_the_terminal_back():
         written = display._console.file.getvalue()
         assert written.rindex(CURSOR_SHOWN) > written.rindex(CURSOR_HIDDEN)
         display.on_log(row_at(60, 2.0))
-        display.on_end(Mock(spec=Run))
+        display.on_end(Mock(spec=Run, ended=""))
     assert display._console.file.getvalue() == written
 
 

@@ -53,7 +53,8 @@ class Recorder(moqd.Callback):
 
 def test_cells_of_a_grid(tmp_path):
     task = bowl(feature_bounds=[(0.0, 1.0), (0.0, 0.9)])
-    run = moqd.run("mome", task, num_cells=(4, 5), ga_batch=64, iterations=5, out=tmp_path / "run")
+    with pytest.warns(UserWarning, match=r"solutions are outside of the bounds of 'y'"):
+        run = moqd.run("mome", task, num_cells=(4, 5), ga_batch=64, iterations=5, out=tmp_path / "run")
     assert run.archive.valid.shape == (20, 50)
     solutions = run.solutions()
     assert len(solutions.cell) > 20
@@ -64,11 +65,12 @@ def test_cells_of_a_grid(tmp_path):
     assert np.array_equal(again.archive.centroid, run.archive.centroid)
     # JSON has lists only, but it is the same algorithm.
     assert again.config.algorithm.options["num_cells"] == [4, 5]
-    more = moqd.resume(tmp_path / "run", task=task, iterations=6)
+    with pytest.warns(UserWarning, match=r"outside of the bounds of 'y'"):
+        more = moqd.resume(tmp_path / "run", task=task, iterations=6)
     assert more.metrics["iteration"][-1] == 6
-    assert moqd.resume(
-        tmp_path / "run", algorithm=moqd.make_algorithm("mome", task, num_cells=[4, 5], ga_batch=64), task=task
-    )
+    algorithm = moqd.make_algorithm("mome", task, num_cells=[4, 5], ga_batch=64)
+    with pytest.warns(UserWarning, match=r"outside of the bounds of 'y'"):
+        assert moqd.resume(tmp_path / "run", algorithm=algorithm, task=task)
     assert moqd.explore(moqd.load_run(tmp_path / "run")).is_file()
 
 
@@ -228,8 +230,12 @@ def test_an_interrupted_run_keeps_what_it_found(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "iterations is None and evaluations is None; give one of the two"),
-        ({"iterations": 1, "evaluations": 2}, "give one of the two and not the other"),
+        ({}, "nothing says when the run ends; give iterations, evaluations, minutes or patience"),
+        ({"iterations": 1, "evaluations": 2}, "iterations is 1 and evaluations is 2; give one and not the other"),
+        ({"minutes": -1.0}, "minutes is -1.0; give a number that is not negative"),
+        ({"patience": 0}, "patience is 0; give a whole number of at least 1"),
+        ({"iterations": 1, "seeds": [1, 1]}, r"seeds is \[1, 1\]; give at least one seed, and each only once"),
+        ({"iterations": 1, "seeds": []}, r"seeds is \[\]; give at least one"),
         ({"iterations": -1}, "iterations is -1; give a whole number of at least 0"),
         ({"iterations": 1, "seed": -5}, "seed is -5; give a whole number of at least 0"),
         (

@@ -22,7 +22,12 @@ class ResumeOptions:
     run: Path = field(metadata={"positional": "RUN"})
     """The folder of the run."""
     iterations: int | None = None
-    """A new total of iterations, which extends a run that is finished. If not given: as it was started."""
+    """A new total of iterations, which extends a run that is finished. New limits replace all that the run had; if
+    none is given: as it was started."""
+    minutes: float | None = None
+    """A new total of minutes, with those that the run has taken up to now."""
+    patience: int | None = None
+    """A new number of iterations without a better MOQD score after which the run ends."""
     tensorboard: bool = False
     """Whether to write metrics for TensorBoard too, into the folder tensorboard of the run."""
     devices: int | None = None
@@ -34,4 +39,5 @@ def main(arguments: Sequence[str], out: Console) -> int:
     recorded = devices_of(read_config(options.run))
     use_devices(recorded if options.devices is None else options.devices)
     use_cache()
-    return watch(out, options.run, options.tensorboard, partial(resume, options.run, iterations=options.iterations))
+    limits = {name: getattr(options, name) for name in ("iterations", "minutes", "patience")}
+    return watch(out, options.run, options.tensorboard, partial(resume, options.run, **limits))

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
 
-from moqd.algorithms import ALGORITHMS, make_algorithm
+from moqd.algorithms import ALGORITHMS, batch_fields
 from moqd.cli.own import OwnOptions, named_algorithm, named_task
 from moqd.cli.parser import Line
 from moqd.cli.watch import devices_of, watch
@@ -16,7 +16,9 @@ from moqd.core.devices import use_devices
 from moqd.io.errors import InputError, known_name
 from moqd.io.options import overridden, restored
 from moqd.runs.compilation import use_cache
+from moqd.runs.config import usual_log_every
 from moqd.runs.folder import CONFIG, INITIAL, read_config
+from moqd.runs.presets import iterations_for
 from moqd.runs.start import run
 from moqd.study.plan import defaults_for
 from moqd.tasks import TASKS, make_task
@@ -35,20 +37,31 @@ class TrainOptions:
     """Settings for all that is not given: the paper's own; small ones for minutes on a laptop (episodes of 250 steps,
     batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,200 evaluations). If not given:
     small where solutions are policies; for other tasks the algorithm's defaults and 1000 iterations."""
-    seed: int = 0
-    """Seed of all randomness: the same seed on the same machine gives the same archive, bit for bit."""
+    seed: int | tuple[int, ...] = 0
+    """Seed of all randomness: the same seed on the same machine gives the same archive, bit for bit. With several,
+    there is a run for each, one after the other."""
     iterations: int | None = None
-    """How many batches to evaluate after the first, random one. If this and evaluations are not given: the preset's."""
+    """How many batches to evaluate after the first, random one. The run ends at the first limit that it reaches; if
+    none of iterations, evaluations, minutes and patience is given: the preset's."""
     evaluations: int | None = None
     """The budget in evaluations instead, in whole batches; the first, random one comes on top."""
+    minutes: float | None = None
+    """The time that the run may take, compiling included: it ends with the iteration in which the time is over."""
+    patience: int | None = None
+    """Ends the run when the MOQD score has not improved for so many iterations; it is looked at in every row of
+    metrics."""
     out: Path | None = None
-    """The folder to write to, which must be new. If not given: runs/TASK-ALGORITHM-SEED."""
+    """The folder to write to, which must be new; with several seeds, that of their folders seed-0 and so on. If not
+    given: runs/TASK-ALGORITHM-SEED."""
     config: Path | None = None
     """The config.json of a run to repeat: its settings are the defaults for all that is not given."""
     init_from: Path | None = None
     """A run whose archive this one begins with: its solutions are evaluated before the first, random batch."""
-    log_every: int = 10
-    """Iterations between two rows of metrics."""
+    start: Path | None = None
+    """A CSV file with designs to evaluate first, one in a row, below a header with the names of the parameters."""
+    log_every: int | None = None
+    """Iterations between two rows of metrics. If not given: the preset's, or 10; a tenth of the run if that is less;
+    more and more where only minutes or patience limit the run."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints; 0 writes one after every chunk of iterations. SIGUSR1 asks for one at once."""
     snapshot_every: int | None = None
@@ -61,7 +74,8 @@ class TrainOptions:
     """How many local devices the population is spread over. If not given: every CPU core, or every GPU."""
 
 
-SETTINGS = ("seed", "log_every", "checkpoint_minutes", "snapshot_every")
+LIMITS = ("iterations", "evaluations", "minutes", "patience")
+SETTINGS = ("log_every", "checkpoint_minutes", "snapshot_every")
 """Options that are settings of `run` as they are."""
 
 
@@ -72,13 +86,30 @@ def main(arguments: Sequence[str], out: Console) -> int:
     use_cache()
     of_task = {"resamples": plan.resamples} | asdict(plan.task) | {"reference_point": options.reference_point}
     task = make_task(plan.task_name, **of_task)
-    algorithm = make_algorithm(plan.algorithm_name, task, **asdict(plan.algorithm))
-    folder = options.out or Path("runs") / f"{plan.task_name}-{plan.algorithm_name}-{options.seed}"
-    given = {name: getattr(options, name) for name in ("iterations", "evaluations")}
-    budget = plan.budget if set(given.values()) == {None} else given
-    settings = {name: getattr(options, name) for name in SETTINGS} | budget
-    start = partial(run, algorithm, task, out=folder, init_from=plan.init_from, **settings)
-    return watch(out, folder, options.tensorboard, start)
+    settings = {name: getattr(options, name) for name in SETTINGS} | asdict(plan.algorithm)
+    settings |= _limits(plan) | {"start": options.start, "init_from": plan.init_from}
+    seeds = options.seed if isinstance(options.seed, tuple) else (options.seed,)
+    for seed in seeds:
+        folder = options.out or Path("runs") / f"{plan.task_name}-{plan.algorithm_name}-{seed}"
+        folder = folder / f"seed-{seed}" if options.out and len(seeds) > 1 else folder
+        start = partial(run, plan.algorithm_name, task, out=folder, seed=seed, seeds=None, **settings)
+        if failed := watch(out, folder, options.tensorboard, start):
+            return failed
+        task = read_config(folder).task.with_bounds(task)  # if they were learned, they are for all seeds
+    return 0
+
+
+def _limits(plan: "Plan") -> dict[str, Any]:
+    """When the run ends, and how often it logs: a short one that was asked for more often than its preset says."""
+    given = {name: getattr(plan.options, name) for name in LIMITS}
+    if set(given.values()) == {None}:
+        return plan.budget | ({} if plan.options.log_every else {"log_every": plan.log_every})
+    iterations, batch = given["iterations"], sum(getattr(plan.algorithm, name) for name in batch_fields(plan.algorithm))
+    if given["evaluations"] is not None:
+        iterations = iterations_for(given["evaluations"], max(1, batch))
+    if plan.options.log_every is None and iterations is not None:
+        given["log_every"] = usual_log_every(iterations, plan.log_every or 10)
+    return given
 
 
 class Plan(NamedTuple):
@@ -89,8 +120,10 @@ class Plan(NamedTuple):
     task: Any
     algorithm_name: str
     algorithm: Any
-    budget: dict[str, int]
-    """Where neither iterations nor evaluations are given."""
+    budget: dict[str, Any]
+    """Where no limit is given."""
+    log_every: int | None = None
+    """By the preset."""
     init_from: Any = None
     resamples: int | None = None
     """Of the run to repeat, where they are not an option of the task's own."""
@@ -118,8 +151,8 @@ def _defaults(given: Mapping[str, Any], task: str) -> Plan:
     """By the preset."""
     algorithm = given.get("algorithm") or ("mome-p2c" if TASKS[task].policies else "mome")
     default = defaults_for(task, algorithm, given.get("preset"), {})
-    options = TrainOptions(task=task, algorithm=algorithm, log_every=default.log_every)
-    return Plan(options, task, default.task, algorithm, default.algorithm, default.budget)
+    options = TrainOptions(task=task, algorithm=algorithm)
+    return Plan(options, task, default.task, algorithm, default.algorithm, default.budget, default.log_every)
 
 
 def _defaults_again(path: Path, given: Mapping[str, Any], named: str | None) -> Plan:
@@ -150,8 +183,10 @@ def _defaults_again(path: Path, given: Mapping[str, Any], named: str | None) -> 
         algorithm=algorithm,
         reference_point=None if point is None else tuple(point),
         devices=devices_of(config),
-        **{setting: getattr(config, setting) for setting in SETTINGS},
+        **{setting: getattr(config, setting) for setting in ("seed", *SETTINGS)},
     )
     init_from = path.parent / INITIAL if config.initial_solutions else None
-    budget = {"iterations": config.iterations}
-    return Plan(general, name, task_config, algorithm, algorithm_config, budget, init_from, resamples)
+    budget: dict[str, Any] = {"iterations": config.iterations}
+    if not config.of_iterations:  # it has not ended
+        budget = {"minutes": config.minutes, "patience": config.patience}
+    return Plan(general, name, task_config, algorithm, algorithm_config, budget, None, init_from, resamples)

@@ -56,7 +56,7 @@ def _run(run: Run) -> dict[str, Any]:
         "facts": {
             "seed": run.config.seed,
             "iteration": _last(run, "iteration"),
-            "iterations": run.config.iterations,
+            "iterations": run.config.iterations if run.config.of_iterations else _last(run, "iteration"),
             "evaluations": _last(run, "evaluations"),
         },
         "objectives": [

@@ -16,7 +16,9 @@ class StorageError(RuntimeError):
 
 
 class EndedError(RuntimeError):
-    """A run ended before its last iteration; `archive` is what it has found."""
+    """A run ended before its last iteration; `archive` is what it has found, and `run` the Run up to there."""
+
+    run: Any = None
 
     def __init__(self, message: str, archive: Any) -> None:
         super().__init__(message)

@@ -23,7 +23,7 @@ from moqd.report.markdown import markdown
 from moqd.report.numbers import duration, number
 from moqd.runs.config import RunConfig
 from moqd.runs.folder import Run
-from moqd.runs.journal import lost_evaluations
+from moqd.runs.journal import lost_evaluations, outside_bounds
 from moqd.runs.reevaluate import Reevaluation, read_reevaluation, reevaluate
 
 CAPTIONS = {
@@ -61,9 +61,11 @@ def write_report(run: Run, folder: Path | None = None, say: Callable[[str], None
 
 def _blocks(run: Run, figures: Iterable[str], again: Reevaluation | None) -> Iterable[Block]:
     yield Heading(1, f"{run.config.algorithm.name} on {run.task.name}, seed {run.config.seed}")
-    done, planned = (run.metrics["iteration"][-1] if _has_rows(run) else 0), run.config.iterations
-    if done < planned:
-        yield Notice(f"Stopped at iteration {done:.0f} of {planned}", ("; continue with: ", code(_resume(run))))
+    done = run.metrics["iteration"][-1] if _has_rows(run) else 0
+    if done < run.config.iterations:
+        yield Notice(
+            f"Stopped at iteration {done:.0f}{run.config.of_iterations}", ("; continue with: ", code(_resume(run)))
+        )
     yield from _summary(run)
     yield from _ends(run)
     if again is not None:
@@ -90,6 +92,7 @@ def _summary(run: Run) -> Iterable[Block]:
         f"wall time: {duration(last['seconds'])}",
         "hypervolume is exact" if last["hypervolume_exact"] else "hypervolume is an estimate: the fronts are too large",
         *lost_evaluations(run),
+        *outside_bounds(run),
     ]
     if below := last["below_reference"]:
         facts.append(f"{below:,.0f} solutions are below the reference point in some objective: they add no hypervolume")

@@ -93,7 +93,7 @@ class TaskConfig:
     def make_or_check(self, folder: Path, given: Task | None) -> Task:
         """The task of the run in a folder: made again, or the user's own, if it fits."""
         if given is None and self.is_registered:
-            return self.make()
+            return self.with_bounds(self.make())
         task = OWN.get(self.name) if given is None else given
         if task is None:
             why = (
@@ -103,6 +103,7 @@ class TaskConfig:
             if OWN:
                 why = f"but --task gives {', '.join(map(repr, OWN))}; give the task that was run."
             raise InputError(f"the run in {str(folder)!r} is of the task {self.name!r}, {why}")
+        task = self.with_bounds(task)
         here = TaskConfig.of(task)
         if different := self.difference(here):
             raise InputError(
@@ -111,6 +112,12 @@ class TaskConfig:
                 "the task that was run."
             )
         return task
+
+    def with_bounds(self, task: Task) -> Task:
+        """The task, with the feature bounds that a run has learned if it knows none itself."""
+        learned = self.description.get("feature_bounds", ())
+        fits = not task.has_feature_bounds and len(learned) == task.num_features
+        return task.within(learned) if fits else task
 
     def difference(self, other: "TaskConfig") -> str | None:
         """The first thing of those that this one says in which the other is not the same."""
@@ -196,6 +203,15 @@ class Surroundings:
         return {name: _as_json(value) for name, value in self.__dict__.items() if value is not None}
 
 
+MOST_ITERATIONS = 2**31 - 2
+"""More than there can be, because they are counted in 32 bits: of a run that only its time or its patience ends."""
+
+
+def usual_log_every(iterations: int, most: int = 10) -> int | None:
+    """A row of metrics for every ten iterations, more often in a short run; None: not known how many there are."""
+    return None if iterations == MOST_ITERATIONS else max(1, min(most, iterations // 10))
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """All that is needed to repeat a run."""
@@ -204,9 +220,15 @@ class RunConfig:
     algorithm: AlgorithmConfig
     seed: int
     iterations: int
-    log_every: int = 10
+    """Of a run that its time or its patience has ended, those that it has made."""
+    log_every: int | None = 10
+    """None: after every iteration up to 100, then after every tenth up to 1,000, and so on."""
     snapshot_every: int | None = None
     checkpoint_minutes: float = 5.0
+    minutes: float | None = None
+    """After which it ends, at the next iteration."""
+    patience: int | None = None
+    """Iterations without a better MOQD score after which it ends."""
     # What is known when the run begins:
     initial_solutions: int = 0
     """How many solutions of another archive it began with."""
@@ -226,6 +248,8 @@ class RunConfig:
         return cls(
             **_planned(content),
             checkpoint_minutes=float(content["checkpoint_minutes"]),
+            minutes=content.get("minutes"),
+            patience=content.get("patience"),
             initial_solutions=content["seeded"],
             batch=content["batch"],
             reference_point=frozen.get("reference_point"),
@@ -234,7 +258,8 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """The content of config.json."""
-        point = {} if self.reference_point is None else {"reference_point": list(self.reference_point)}
+        point = None if self.reference_point is None else list(self.reference_point)
+        later = {"minutes": self.minutes, "patience": self.patience, "reference_point": point}
         return {
             "format": FORMAT,
             "task": self.task.to_json(),
@@ -247,7 +272,7 @@ class RunConfig:
             "seeded": self.initial_solutions,
             "batch": self.batch,
             **self.surroundings.to_json(),
-            **point,
+            **{name: value for name, value in later.items() if value is not None},
         }
 
     @classmethod
@@ -278,6 +303,16 @@ class RunConfig:
             raise InputError(f"{str(path)!r} holds a run with another {' and '.join(different)}; move it away.")
 
     @property
+    def of_iterations(self) -> str:
+        """How a sentence on an iteration goes on."""
+        return "" if self.iterations == MOST_ITERATIONS else f" of {self.iterations}"
+
+    def next_log_point(self, iteration: int) -> int:
+        """The first one after an iteration."""
+        every = self.log_every or 10 ** max(0, len(str(iteration)) - 2)
+        return (iteration // every + 1) * every
+
+    @property
     def digest(self) -> str:
         """What tells the run from all others that a study may plan."""
         canonical = json.dumps(self.settings(), sort_keys=True, separators=(",", ":"))
@@ -305,8 +340,8 @@ def _planned(content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "task": TaskConfig(task.pop("name"), task.pop("options", None), task),
         "algorithm": AlgorithmConfig(algorithm.pop("name"), algorithm),
-        **{name: content[name] for name in ("seed", "iterations", "log_every")},
-        "snapshot_every": content.get("snapshot_every"),
+        **{name: content[name] for name in ("seed", "iterations")},
+        **{name: content.get(name) for name in ("log_every", "snapshot_every")},
     }
 
 
@@ -331,6 +366,7 @@ def _list_of(*types: type) -> Callable[[Any], bool]:
 
 
 _NAME: Rule = _is(str), "a name"
+_NUMBER: Rule = (lambda value: _is(int, float)(value) and value >= 0), "a number"
 _NUMBERS: Rule = _list_of(int, float), "a list of numbers"
 _TABLE: Rule = _is(dict), "a table"
 PLANNED: dict[str, Rule] = {
@@ -340,14 +376,16 @@ PLANNED: dict[str, Rule] = {
     "algorithm.name": _NAME,
     "seed": _count(0, MOST_SEED),
     "iterations": _count(0),
-    "log_every": _count(1),
+    "log_every": _or_none(_count(1)),
     "snapshot_every": _or_none(_count(1)),
 }
 """What the settings of a run must say..."""
 BEGUN: dict[str, Rule] = {
     "batch": _count(1),
     "seeded": _count(0),
-    "checkpoint_minutes": ((lambda value: _is(int, float)(value) and value >= 0), "a number"),
+    "checkpoint_minutes": _NUMBER,
+    "minutes": _or_none(_NUMBER),
+    "patience": _or_none(_count(1)),
     "reference_point": _or_none(_NUMBERS),
     "versions": _or_none(_TABLE),
     "machine": _or_none(_TABLE),

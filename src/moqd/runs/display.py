@@ -42,6 +42,11 @@ class Display(Callback):
         """What has been said of the compile clock: seconds, programs, programs from the cache."""
         self._label = ""
         self._iterations = self._iteration = 0
+        self._of = ""
+        """The number of iterations, if it is known."""
+        self._limit = math.inf
+        """Seconds after which the run ends."""
+        self._is_resumed = False
         self._checkpoint: int | None = None
         self._begin = monotonic()
         self._row: Mapping[str, float] | None = None
@@ -49,7 +54,9 @@ class Display(Callback):
         self._points: tuple[Mapping[str, float], ...] = ()
         """What had been done by the recent log points, and in how many seconds, without those of compiling."""
         self._end: float | None = None
-        """When the run is expected to end, on the monotonic clock."""
+        """When the run is expected to end, on the monotonic clock..."""
+        self._deadline = math.inf
+        """...and when it does at the latest."""
         self._added: dict[str, int] = {}
         self._contributors: frozenset[str] = frozenset()
         self._printed = -math.inf
@@ -72,16 +79,22 @@ class Display(Callback):
 
     def on_start(self, config: RunConfig) -> None:
         self._iterations, self._begin = config.iterations, monotonic()
+        self._limit = math.inf if config.minutes is None else 60 * config.minutes
+        self._of = f"/{config.iterations}" if config.of_iterations else ""
         label = f"{config.algorithm.name} on {config.task.name}"
-        self._say(f"{label}: {self._iterations} iterations of {config.batch} evaluations")
+        limits = [f"{config.minutes:g} minutes"] if config.minutes is not None else []
+        limits += [f"patience of {config.patience} iterations"] if config.patience is not None else []
+        number = f"{config.iterations} iterations" if self._of else "iterations"
+        self._say(", ".join([f"{label}: {number} of {config.batch} evaluations", *limits]))
         if not self._is_live:
             self._say(f"compiling ...{_hint()}")
         self._label = label
 
     def on_progress(self, iteration: int) -> None:
-        if self._row is None:  # nothing was logged in this process yet: the run is resumed
+        if self._row is None and not self._is_resumed:  # nothing was logged in this process yet
             more = "" if iteration < self._iterations else ", so it is finished; --iterations N extends it"
-            self._say(f"goes on from iteration {iteration} of {self._iterations}{more}")
+            self._say(f"goes on from iteration {iteration}{self._of.replace('/', ' of ')}{more}")
+            self._is_resumed = True
         self._iteration = iteration
         self._foresee()
 
@@ -106,6 +119,8 @@ class Display(Callback):
 
     def on_end(self, run: Run) -> None:
         self.stop()
+        if run.ended:
+            self._say(run.ended)
 
     def _say(self, line: str) -> None:
         """What cannot be shown, to a full disk or a closed pipe, must not end the run."""
@@ -133,8 +148,12 @@ class Display(Callback):
         self._added = {source: count + before.get(source, 0) for source, count in now.items() if source in shown}
 
     def _foresee(self) -> None:
-        speed = speed_of(self._points).get("iteration")
-        self._end = None if speed is None else monotonic() + (self._iterations - self._iteration) / speed
+        speed, now = speed_of(self._points).get("iteration"), monotonic()
+        if self._row is not None and self._row["iteration"] == self._iteration:
+            self._deadline = now + self._limit - self._row["seconds"]
+        by_speed = math.inf if speed is None or not self._of else now + (self._iterations - self._iteration) / speed
+        end = min(by_speed, self._deadline)
+        self._end = end if math.isfinite(end) else None
 
     def _time_left(self) -> str:
         end = self._end
@@ -152,7 +171,7 @@ class Display(Callback):
         total = sum(self._added.values())
         added = ", ".join(f"{source} {count} ({count / max(1, total):.0%})" for source, count in self._added.items())
         parts = [
-            f"iteration {row['iteration']:.0f}/{self._iterations}",
+            f"iteration {row['iteration']:.0f}{self._of}",
             f"{row['seconds']:.1f} s",
             *self._speeds("ev/s"),
             self._time_left(),
@@ -175,18 +194,20 @@ class Display(Callback):
         return Group(*parts)
 
     def _bar(self) -> RenderableType:
-        bar = ProgressBar(
-            self._iterations, self._iteration, complete_style="cyan", finished_style="cyan", pulse_style="cyan"
-        )
+        total: float | None = self._iterations if self._of else None
+        done: float = self._iteration
+        if not self._of and math.isfinite(self._deadline):
+            total, done = self._limit, self._limit - max(0.0, self._deadline - monotonic())
+        bar = ProgressBar(total, done, complete_style="cyan", finished_style="cyan", pulse_style="cyan")
         label, middle = Column(no_wrap=True, overflow="ellipsis"), Column(ratio=1, min_width=10)
         ends = Column(no_wrap=True), Column(no_wrap=True)
         table = Table.grid(label, middle, *ends, padding=(0, 2, 0, 0), expand=True)
-        done = f"iteration {self._iteration}/{self._iterations}"
-        table.add_row(Text(self._label, style="bold"), bar, done, self._time_left())
+        iteration = f"iteration {self._iteration}{self._of}"
+        table.add_row(Text(self._label, style="bold"), bar, iteration, self._time_left())
         return table
 
     def _status(self) -> Text:
-        if self._row is None:
+        if self._row is None and not self._is_resumed:
             status = f"compiling, {_clock_time(monotonic() - self._begin)}{_hint()}"
         elif self._clock.busy:
             status = "compiling"

@@ -69,6 +69,8 @@ class Run:
     metrics: Mapping[str, Float[np.ndarray, "rows"]]
     """The columns of metrics.csv."""
     path: Path | None = None
+    ended: str = field(default="", kw_only=True)
+    """Why it ended before its last iteration, in a sentence; empty if it did not, or was loaded."""
     _evaluations: Evaluations | None = field(default=None, kw_only=True)
     """Those on the host, of a run that was not written anywhere."""
 

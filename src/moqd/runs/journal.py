@@ -111,7 +111,7 @@ class RunJournal:
 
 
 def lost_evaluations(run: Run) -> list[str]:
-    """Sentences on what was not evaluated, is not in the archive, or not where it should be."""
+    """Sentences on what was not evaluated, or is not in the archive."""
     last = {name: column[-1] for name, column in run.metrics.items() if len(column)}
     facts = []
     if (reused := last.get("reused_evaluations", 0)) > 0:
@@ -124,6 +124,12 @@ def lost_evaluations(run: Run) -> list[str]:
         facts.append(f"{failed:,} evaluations failed{details} and are not in the archive")
     if broken := int(last.get("infeasible_evaluations", 0)):
         facts.append(f"{broken:,} evaluations broke a constraint and are not in the archive")
+    return facts
+
+
+def outside_bounds(run: Run) -> list[str]:
+    """Sentences on solutions that are not where they should be."""
+    facts = []
     columns = run.solutions().features.T
     for name, (low, high), feature in zip(run.task.feature_names, run.task.feature_bounds, columns, strict=True):
         margin = 1e-6 * (high - low)

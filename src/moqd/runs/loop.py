@@ -50,6 +50,7 @@ class Purpose(IntEnum):
     EVALUATE_INITIAL = 3
     TELL_INITIAL = 4
     ASK_AGAIN = 5
+    LEARN_BOUNDS = 6
 
 
 class Progress(NamedTuple):
@@ -99,16 +100,11 @@ class Loop:
     """Maximised, as fitness is."""
 
     def __init__(self, algorithm: Algorithm, task: Task, seed: int) -> None:
-        self._algorithm, self._task = algorithm, task
-        self._journal: RunJournal | None = None
-        self.ledger = ledger_for(task)
-        """None where designs may be evaluated again: compiled, noisy, or no plain parameters."""
-        self._all_failed = 0
-        """Batches in a row of which every evaluation failed, of a task on the host."""
+        self._algorithm, self._task, self._is_prepared = algorithm, task, False
+        self.begin_anew(seed)
         self._keys = jax.jit(keys_for)
         self._keys_again = jax.jit(keys_again)
         self._random = jax.jit(lambda key: random_offspring(key, task, self.batch))
-        self._root = jax.random.key(seed)
         self._spread = task.uses_devices or algorithm.uses_devices
         self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
         self._ask: Any = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
@@ -118,6 +114,15 @@ class Loop:
         self._state, self._offspring = jax.eval_shape(algorithm.init, self._root)
         self._large = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self._state)) >= LARGE
         self.batch = self._offspring.source.shape[0]
+
+    def begin_anew(self, seed: int) -> None:
+        """Another run, with what is compiled already."""
+        self._root = jax.random.key(seed)
+        self._journal: RunJournal | None = None
+        self.ledger = ledger_for(self._task)
+        """None where designs may be evaluated again: compiled, noisy, or no plain parameters."""
+        self._all_failed = 0
+        """Batches in a row of which every evaluation failed, of a task on the host."""
 
     @property
     def archive(self) -> Archive:
@@ -192,8 +197,9 @@ class Loop:
 
     def prepare(self) -> None:
         """Compiles what takes long, before there is a state: compiling takes as much memory, for a while."""
-        if self._spread and self._task.traceable:
+        if self._spread and self._task.traceable and not self._is_prepared:
             self._compile_ahead()
+            self._is_prepared = True
 
     def _run_chunk(self, stop: int) -> None:
         if self._task.traceable and not self._spread:

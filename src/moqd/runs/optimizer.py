@@ -21,6 +21,7 @@ from moqd.core.archive import Archive
 from moqd.io.errors import InputError, MissingFileError, StoppedError
 from moqd.runs.control import Control
 from moqd.runs.folder import CONFIG, Run, load_run, read_config
+from moqd.runs.initial import Start
 from moqd.runs.session import Callback
 from moqd.runs.start import resume, run
 from moqd.tasks.function import FunctionTask, Journal
@@ -57,9 +58,13 @@ class Optimizer:
         seed: int = 0,
         out: str | os.PathLike[str] | None = None,
         iterations: int = ITERATIONS,
+        start: Start | None = None,
         **options: Any,
     ) -> None:
-        """`options` are those of the algorithm, such as ga_batch=8: how many candidates there are at a time."""
+        """`options` are those of the algorithm, such as ga_batch=8: how many candidates there are at a time.
+
+        The designs of `start` are asked for first.
+        """
         if not isinstance(task, FunctionTask) or task.traceable or task.batched or task.space is None:
             raise InputError(
                 "an Optimizer takes a task of plain parameters: moqd.FunctionTask(None, bounds=..., ...), neither "
@@ -76,7 +81,7 @@ class Optimizer:
         self._algorithm = make_algorithm(algorithm, self._task, **options) if isinstance(algorithm, str) else algorithm
         self._temporary = tempfile.TemporaryDirectory(prefix="moqd-") if out is None else None
         self._folder = Path(self._temporary.name) / "run" if self._temporary is not None else Path(str(out))
-        self._control, self._seed, self._iterations = Control(), seed, iterations
+        self._control, self._seed, self._iterations, self._start = Control(), seed, iterations, start
         self._thread = threading.Thread(target=self._go, daemon=True, name="moqd-optimizer")
         self._thread.start()
         try:
@@ -176,7 +181,7 @@ class Optimizer:
                 resume(folder, task=task, algorithm=algorithm, iterations=iterations, **watched)
             else:
                 watched |= {"log_every": 1, "checkpoint_minutes": 0}
-                run(algorithm, task, iterations=iterations, seed=self._seed, out=folder, **watched)
+                run(algorithm, task, iterations=iterations, seed=self._seed, start=self._start, out=folder, **watched)
         except (StoppedError, _ClosedError):
             ended = "the optimizer is closed; make a new one, with the same folder."
         except BaseException as error:

@@ -3,6 +3,7 @@
 It measures at every log point, and writes so that nothing is lost.
 """
 
+import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +35,7 @@ from moqd.runs.folder import (
     write_config,
     write_snapshot,
 )
+from moqd.runs.journal import outside_bounds
 from moqd.runs.ledger import EVALUATIONS, INHERITED, read_evaluations, write_evaluations
 from moqd.runs.lock import RunLock
 from moqd.runs.loop import InitialSolutions, Loop
@@ -42,22 +44,25 @@ from moqd.tasks import FunctionTask, Task
 
 
 class Callback:
-    """Something to do while a run goes on; override what you need."""
+    """Something to do while a run goes on; override what you need.
+
+    If `on_log` or `on_progress` returns True, the run stops there: it is saved, and `run` returns what it has found.
+    """
 
     def on_start(self, config: RunConfig) -> None:
         """Before the first batch."""
 
-    def on_log(self, row: Mapping[str, float]) -> None:
+    def on_log(self, row: Mapping[str, float]) -> bool | None:
         """At every log point, with the row of metrics.csv."""
 
-    def on_progress(self, iteration: int) -> None:
+    def on_progress(self, iteration: int) -> bool | None:
         """After every chunk of iterations, and once when a run is resumed; nothing is measured for it."""
 
     def on_checkpoint(self, path: Path) -> None:
         """When a checkpoint is on disk, with its folder."""
 
     def on_end(self, run: Run) -> None:
-        """After the last iteration."""
+        """After the last iteration, or where a callback stopped the run."""
 
 
 class Session:
@@ -78,6 +83,12 @@ class Session:
         """Those of metrics.csv so far."""
         self._saved: int | None = None
         """The iteration of the newest checkpoint."""
+        self._is_asked_to_stop = False
+        """By a callback."""
+        self._ended = ""
+        """Why it ended before its last iteration."""
+        self._pace = math.inf
+        """Seconds of an iteration of the last chunk, of a run whose time is limited."""
         self._begin = self._last_save = time.perf_counter()
         if lock is not None:
             loop.write_to(lock.run_folder)
@@ -106,8 +117,9 @@ class Session:
             self._last_save = time.perf_counter()
             self._iterate()
             self._save()
-        except DivergenceError:
+        except DivergenceError as error:
             self._write_archive()  # but no checkpoint: there is nothing to go on from
+            error.run = self._run() if self.rows else None
             raise
         except StorageError as error:
             if self._lock is None:
@@ -117,16 +129,25 @@ class Session:
                 f"{error} The run stopped; make room there and continue from {kept}, with: "
                 f"{to_resume(self._lock.run_folder)}"
             ) from error
-        except StoppedError:
+        except StoppedError as error:
+            error.run = self._run()
             raise
-        except BaseException:
-            self._rescue()
+        except BaseException as error:
+            if self._rescue():
+                vars(error)["run"] = self._run()
+                error.add_note("What the run had found is in `run` of this error.")
             raise
         finally:
             self._control.under_way.clear()
             if self._loop.journal is not None:
                 self._loop.journal.close()
-        return self._result()
+        result = self._run()
+        del self._loop.carry  # what was learned and learned from: not needed any more, and large
+        for callback in self._callbacks:
+            callback.on_end(result)
+        for fact in outside_bounds(result):
+            warnings.warn(f"{fact}.", stacklevel=4)
+        return result
 
     def _folder(self) -> Path | None:
         """Where to write, after making sure that it is still ours; None for a run that is not written."""
@@ -178,30 +199,74 @@ class Session:
         self.rows, self._begin = rows, time.perf_counter() - facts["seconds"]
         self._settle(facts["reference_point"], columns=rows[0])
         self._saved = facts["iteration"]
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
         for callback in self._callbacks:
-            callback.on_progress(self._loop.iteration)
+            self._is_asked_to_stop |= callback.on_progress(self._loop.iteration) is True
 
     def _iterate(self) -> None:
-        loop, iterations = self._loop, self._config.iterations
-        log_every, snapshot_every = self._config.log_every, self._config.snapshot_every
+        loop, config = self._loop, self._config
+        snapshot_every = config.snapshot_every
+        log_point = config.next_log_point(int(self.rows[-1]["iteration"]))
         while True:
-            done = loop.iteration >= iterations
-            if self.rows[-1]["iteration"] < loop.iteration and (done or loop.iteration % log_every == 0):
+            over = self._why_over()
+            if self.rows[-1]["iteration"] < loop.iteration and (over is not None or loop.iteration >= log_point):
                 self._log(self._row())
-            snapshot_due = snapshot_every is not None and (done or loop.iteration % snapshot_every == 0)
+                over = self._why_over() if over is None else over
+            snapshot_due = snapshot_every is not None and (over is not None or loop.iteration % snapshot_every == 0)
             if snapshot_due and (folder := self._folder()) is not None:
                 write_snapshot(folder, loop.iteration, loop.archive)
-            if done:
+            if over is not None:
+                self._settle_end(over)
                 return
-            stopping = self._control.stopping
+            stopping = self._control.stopping or self._is_asked_to_stop
             if self._is_save_due(stopping):
                 self._save()
             if stopping:
-                raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.", on_host(loop.archive))
-            next_due = [(loop.iteration // every + 1) * every for every in (log_every, snapshot_every) if every]
-            loop.advance(min(iterations, *next_due))
-            for callback in self._callbacks:
-                callback.on_progress(loop.iteration)
+                where = f"stopped at iteration {loop.iteration}{config.of_iterations}"
+                if not self._is_asked_to_stop:
+                    raise StoppedError(f"{where}.", on_host(loop.archive))
+                self._ended = f"{where}, as a callback asked."
+                return
+            log_point = config.next_log_point(loop.iteration)
+            snapshot = (
+                config.iterations if snapshot_every is None else (loop.iteration // snapshot_every + 1) * snapshot_every
+            )
+            self._advance(min(config.iterations, log_point, snapshot))
+            self._tell_progress()
+
+    def _why_over(self) -> str | None:
+        """Why the run ends here, if it does: empty at its last iteration, else a sentence."""
+        config, iteration = self._config, self._loop.iteration
+        if iteration >= config.iterations:
+            return ""
+        if config.minutes is not None and self._seconds() >= 60 * config.minutes:
+            return f"ended at iteration {iteration}, because its {config.minutes:g} minutes are over."
+        if config.patience is not None:
+            best = max(self.rows, key=lambda row: row["moqd_score"])["iteration"]  # the first of them
+            if self.rows[-1]["iteration"] - best >= config.patience:
+                return f"ended at iteration {iteration}, because its MOQD score is that of iteration {best:.0f} still."
+        return None
+
+    def _settle_end(self, why: str) -> None:
+        """A run that its time or its patience has ended is one of as many iterations, and finished."""
+        self._ended = why
+        if why:
+            self._config = replace(self._config, iterations=self._loop.iteration)
+            if (folder := self._folder()) is not None:
+                write_config(folder, self._config)
+
+    def _advance(self, stop: int) -> None:
+        """A chunk; of a run whose time is limited, at most half of what is left, so that the end is met in steps."""
+        loop, minutes, begin, before = self._loop, self._config.minutes, time.perf_counter(), self._loop.iteration
+        if minutes is None:
+            loop.advance(stop)
+            return
+        fitting = (60 * minutes - self._seconds()) / 2 / self._pace
+        loop.advance(min(stop, before + max(1, int(fitting))))
+        jax.block_until_ready(loop.carry)
+        self._pace = max(1e-9, (time.perf_counter() - begin) / (loop.iteration - before))
 
     def _is_save_due(self, stopping: bool) -> bool:
         asked = self._control.wants_checkpoint() or stopping
@@ -247,15 +312,17 @@ class Session:
             write_config(folder, self._config)
             write_text(folder / METRICS_CSV, table_of(columns, self.rows))
 
-    def _rescue(self) -> None:
-        """After an error or a KeyboardInterrupt: what was found, if the last chunk is whole."""
+    def _rescue(self) -> bool:
+        """After an error or a KeyboardInterrupt: saves what was found and says that it did, if the last chunk is
+        whole."""
         carry = getattr(self._loop, "carry", None)
-        if not self.rows or any(leaf.is_deleted() for leaf in jax.tree.leaves(carry)):
-            return
+        if not self.rows or carry is None or any(leaf.is_deleted() for leaf in jax.tree.leaves(carry)):
+            return False
         try:
             self._save()
         except (StorageError, InputError) as error:
             warnings.warn(str(error), stacklevel=3)  # the first error is the one to raise
+        return True
 
     def _log(self, row: dict[str, float]) -> None:
         if self.rows:  # which may be of a task that counted more
@@ -265,7 +332,7 @@ class Session:
             append_row(folder, self.rows[0], row)
         self._loop.count_anew()
         for callback in self._callbacks:
-            callback.on_log(row)
+            self._is_asked_to_stop |= callback.on_log(row) is True
 
     def _row(self) -> dict[str, float]:
         """The columns of metrics.csv, in their order."""
@@ -292,13 +359,9 @@ class Session:
     def _seconds(self) -> float:
         return time.perf_counter() - self._begin
 
-    def _result(self) -> Run:
-        archive = self._loop.archive
-        del self._loop.carry  # what was learned and learned from: not needed any more, and large
+    def _run(self) -> Run:
+        """Up to here."""
         folder = None if self._lock is None else self._lock.run_folder
         known = None if self._loop.ledger is None or folder is not None else self._loop.ledger.evaluations
-        metrics = columns_of(self.rows)
-        result = Run(self._task, self._config, on_host(archive), metrics, folder, _evaluations=known)
-        for callback in self._callbacks:
-            callback.on_end(result)
-        return result
+        archive, metrics = on_host(self._loop.archive), columns_of(self.rows)
+        return Run(self._task, self._config, archive, metrics, folder, ended=self._ended, _evaluations=known)

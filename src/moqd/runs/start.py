@@ -2,25 +2,23 @@
 
 import os
 import warnings
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
-import jax
 import numpy as np
 
 from moqd.algorithms import Algorithm, make_algorithm
 from moqd.core.archive import Archive
-from moqd.io.errors import EvaluationError, InputError, MissingFileError, to_repeat, to_resume
+from moqd.io.errors import EvaluationError, InputError, to_repeat, to_resume
 from moqd.io.options import checked_seed, whole_number
 from moqd.runs.checkpoint import clean_up, oldest_iteration
 from moqd.runs.compilation import use_cache
-from moqd.runs.config import AlgorithmConfig, RunConfig, Surroundings, TaskConfig
+from moqd.runs.config import MOST_ITERATIONS, AlgorithmConfig, RunConfig, Surroundings, TaskConfig, usual_log_every
 from moqd.runs.control import Control
 from moqd.runs.folder import (
-    ARCHIVE,
     CONFIG,
     INITIAL,
     LOG,
@@ -33,16 +31,42 @@ from moqd.runs.folder import (
     saved_iteration,
     write_archive,
 )
+from moqd.runs.initial import InitFrom, Start, inherit, initial_archive, with_known_bounds
 from moqd.runs.journal import FAILURES, JOURNAL
-from moqd.runs.ledger import EVALUATIONS, read_evaluations
+from moqd.runs.ledger import EVALUATIONS
 from moqd.runs.lock import LOCK, RunLock
 from moqd.runs.loop import Loop
 from moqd.runs.presets import iterations_for
 from moqd.runs.session import Callback, Session
-from moqd.tasks import FunctionTask, Task
+from moqd.tasks import Task
 
-InitFrom = Run | Archive | str | os.PathLike[str]
-"""What a run may begin from: another run, its archive, or the folder or file of one."""
+
+@overload
+def run(algorithm: Algorithm | str, task: Task, *, seeds: Sequence[int], **settings: Any) -> list[Run]: ...
+
+
+@overload
+def run(
+    algorithm: Algorithm | str,
+    task: Task,
+    *,
+    iterations: int | None = None,
+    evaluations: int | None = None,
+    minutes: float | None = None,
+    patience: int | None = None,
+    seed: int = 0,
+    seeds: None = None,
+    out: str | os.PathLike[str] | None = None,
+    callbacks: Sequence[Callback] = (),
+    log_every: int | None = None,
+    checkpoint_minutes: float = 5.0,
+    snapshot_every: int | None = None,
+    start: Start | None = None,
+    init_from: InitFrom | None = None,
+    control: Control | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Run: ...
 
 
 def run(
@@ -51,72 +75,98 @@ def run(
     *,
     iterations: int | None = None,
     evaluations: int | None = None,
+    minutes: float | None = None,
+    patience: int | None = None,
     seed: int = 0,
+    seeds: Sequence[int] | None = None,
     out: str | os.PathLike[str] | None = None,
     callbacks: Sequence[Callback] = (),
-    log_every: int = 10,
+    log_every: int | None = None,
     checkpoint_minutes: float = 5.0,
     snapshot_every: int | None = None,
+    start: Start | None = None,
     init_from: InitFrom | None = None,
     control: Control | None = None,
     progress: bool = False,
     **options: Any,
-) -> Run:
-    """Runs an algorithm on a task for a number of `iterations`, or of `evaluations` (in whole iterations).
+) -> Run | list[Run]:
+    """Runs an algorithm on a task until the first of its limits is reached.
+
+    These are a number of `iterations` (or of `evaluations`, in whole iterations), the `minutes` since it began,
+    compiling included, and a `patience`: so many iterations in which the MOQD score, looked at when it is logged, has
+    not improved.
 
     The algorithm is one that `make_algorithm` made, or a name, of which `options` may be given: ga_batch=64. A first
-    batch of random solutions comes on top of either, and before it the solutions of the archive `init_from`, if there
-    is one; of an `init_from` that is a run of the same function on the host, no design is evaluated that was evaluated
-    there. With `out`, the run is written to that folder, with a checkpoint every `checkpoint_minutes` (0: after every
-    chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
-    `snapshot_every` iterations. `control` stops it from another thread. `progress` shows how it goes.
+    batch of random solutions comes on top of all limits, and before it the designs of `start` and the solutions of the
+    archive `init_from`, if they are given; of an `init_from` that is a run of the same function on the host, no design
+    is evaluated that was evaluated there. With `seeds`, there is a run for each, one after the other. With `out`, a run
+    is written to that folder (OUT/seed-0 and so on for several), with a checkpoint every `checkpoint_minutes` (0: after
+    every chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
+    `snapshot_every` iterations. `control` stops it from another thread, and so does a callback that returns True.
+    `progress` shows how it goes.
     """
     use_cache()
+    each = [checked_seed(one) for one in ([seed] if seeds is None else seeds)]
+    if not each or len(set(each)) < len(each):
+        raise InputError(f"seeds is {seeds!r}; give at least one seed, and each only once.")
+    sample = None
     if isinstance(algorithm, str) and isinstance(task, Task):
+        task, sample = with_known_bounds(task, init_from, each[0])
         algorithm, options = make_algorithm(algorithm, task, **options), {}
     if not isinstance(algorithm, Algorithm) or not isinstance(task, Task):
         raise InputError("run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).")
     if options:
         raise InputError(f"run knows no {', '.join(options)}; options of an algorithm are given to make_algorithm.")
-    seed = checked_seed(seed)
-    log_every = whole_number("log_every", log_every, least=1)
     if snapshot_every is not None:
         snapshot_every = whole_number("snapshot_every", snapshot_every, least=1)
-    if not (isinstance(checkpoint_minutes, (int, float)) and checkpoint_minutes >= 0):
-        raise InputError(f"checkpoint_minutes is {checkpoint_minutes!r}; give a number that is not negative.")
-    start = None if init_from is None else _archive_from(init_from, task)
-    loop = Loop(algorithm, task, seed)
-    _inherit(loop, init_from, task)
+    _check_minutes("checkpoint_minutes", checkpoint_minutes)
+    initial = initial_archive(task, start, init_from, sample)
+    loop = Loop(algorithm, task, each[0])
+    limits = _limits(iterations, evaluations, minutes, patience, loop.batch)
+    if log_every is not None:
+        log_every = whole_number("log_every", log_every, least=1)
     config = RunConfig(
         TaskConfig.of(task),
         AlgorithmConfig.of(algorithm.name, algorithm.config),
-        seed,
-        _budget(iterations, evaluations, loop.batch),
-        log_every=log_every,
+        each[0],
+        **limits,
+        log_every=usual_log_every(limits["iterations"]) if log_every is None else log_every,
         snapshot_every=snapshot_every,
         checkpoint_minutes=float(checkpoint_minutes),
-        initial_solutions=0 if start is None else int(np.sum(np.asarray(start.valid))),
+        initial_solutions=0 if initial is None else int(np.sum(np.asarray(initial.valid))),
         batch=loop.batch,
         surroundings=Surroundings.here(),
     )
-    with ExitStack() as stack:
-        if progress:
-            from rich.console import Console
+    runs = []
+    for one in each:
+        loop.begin_anew(one)
+        inherit(loop, init_from, sample, task)
+        folder = None if out is None else Path(out) if seeds is None else Path(out) / f"seed-{one}"
+        with _shown(callbacks, progress) as shown:
+            runs.append(_begin(loop, task, replace(config, seed=one), folder, initial, shown, control))
+    return runs[0] if seeds is None else runs
 
-            from moqd.runs.display import Display
 
-            callbacks = [stack.enter_context(Display(Console())), *callbacks]
-        if out is None:
-            return Session(loop, task, config, callbacks, control).go(start)
-        folder = _new_folder(Path(out))
-        lock = stack.enter_context(RunLock(folder))
+def _begin(
+    loop: Loop,
+    task: Task,
+    config: RunConfig,
+    folder: Path | None,
+    initial: Archive | None,
+    callbacks: Sequence[Callback],
+    control: Control | None,
+) -> Run:
+    """A new run, in a new folder if one is given."""
+    if folder is None:
+        return Session(loop, task, config, callbacks, control).go(initial)
+    with RunLock(_new_folder(folder)) as lock:
         _new_folder(folder)  # still: another process may have been faster
-        if start is not None:
-            write_archive(folder / INITIAL, start)
+        if initial is not None:
+            write_archive(folder / INITIAL, initial)
         session = Session(loop, task, config, callbacks, control, lock)
         session.begin(folder)
         try:
-            return session.go(start)
+            return session.go(initial)
         except (InputError, EvaluationError):
             if not session.rows:  # nothing was found; so that it can be started again when it is fixed
                 (lock.check() / CONFIG).unlink(missing_ok=True)  # unless another process has taken the folder over
@@ -129,29 +179,47 @@ def resume(
     task: Task | None = None,
     algorithm: Algorithm | None = None,
     iterations: int | None = None,
+    minutes: float | None = None,
+    patience: int | None = None,
     callbacks: Sequence[Callback] = (),
     control: Control | None = None,
+    progress: bool = False,
 ) -> Run:
     """Continues a run from its newest checkpoint that is whole, to the end that it would have had all along.
 
-    `iterations` is a new total, which extends a run that is finished. A task or an algorithm of the user's own has to
-    be given again: files never hold code.
+    `iterations`, `minutes` and `patience` extend a run that is finished: new limits from its start on, which replace
+    those that it had. A task or an algorithm of the user's own has to be given again: files never hold code.
     """
     use_cache()
     folder = Path(path)
     config = read_config(folder)
     task = config.task.make_or_check(folder, task)
     algorithm = config.algorithm.make_or_check(folder, task, algorithm)
-    wanted = config.iterations if iterations is None else whole_number("iterations", iterations, least=0)
-    with RunLock(folder) as lock:
+    limits = {}
+    if (iterations, minutes, patience) != (None, None, None):
+        limits = _limits(iterations, None, minutes, patience, config.batch)
+    with _shown(callbacks, progress) as shown, RunLock(folder) as lock:
         clean_up(folder)
         if oldest_iteration(folder) < 0 and _is_finished(folder, config.iterations):
             raise InputError(f"the run in {str(folder)!r} is finished and has no checkpoint, {to_repeat(folder)}")
         (folder / OUTCOME).unlink(missing_ok=True)  # what came of it before counts no more
-        config = replace(config, iterations=wanted)
-        start = read_archive(folder / INITIAL, task)[0] if config.initial_solutions else None
-        session = Session(Loop(algorithm, task, config.seed), task, config, callbacks, control, lock)
-        return session.go(start, resuming=True)
+        initial = read_archive(folder / INITIAL, task)[0] if config.initial_solutions else None
+        session = Session(Loop(algorithm, task, config.seed), task, replace(config, **limits), shown, control, lock)
+        return session.go(initial, resuming=True)
+
+
+@contextmanager
+def _shown(callbacks: Sequence[Callback], progress: bool) -> Iterator[Sequence[Callback]]:
+    """The callbacks, and a display if the progress is to be shown."""
+    if not progress:
+        yield callbacks
+        return
+    from rich.console import Console
+
+    from moqd.runs.display import Display
+
+    with Display(Console()) as display:
+        yield [display, *callbacks]
 
 
 def _is_finished(folder: Path, iterations: int) -> bool:
@@ -163,58 +231,21 @@ def _is_finished(folder: Path, iterations: int) -> bool:
     return (last_row(folder)[0] if reached is None else reached) >= iterations
 
 
-def _archive_from(source: InitFrom, task: Task) -> Archive:
-    """The archive to begin with, which must be one of such solutions as the task has."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if not path.is_file():
-            read_config(path).task.make_or_check(path, task)
-            path = path / ARCHIVE
-        try:
-            archive, _ = read_archive(path, task)
-        except MissingFileError as error:
-            raise InputError(f"init_from: {str(error).rstrip('.')}, so there is nothing yet to begin with.") from error
-    else:
-        archive = source.archive if isinstance(source, Run) else source
-    expected = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
-    shapes = [leaf.shape[2:] for leaf in jax.tree.leaves(archive.genotype)]
-    wanted = [leaf.shape[1:] for leaf in jax.tree.leaves(expected)]
-    if shapes != wanted or archive.fitness.shape[2] != task.num_objectives:
-        raise InputError(
-            f"init_from holds solutions of shapes {shapes} with {archive.fitness.shape[2]} objectives, but task "
-            f"{task.name!r} has {wanted} and {task.num_objectives}; give an archive of the same task."
-        )
-    if not np.any(np.asarray(archive.valid)):
-        raise InputError("init_from is an archive without solutions; give one that has some.")
-    return archive
-
-
-def _inherit(loop: Loop, source: InitFrom | None, task: Task) -> None:
-    """Of a run of the same function all that it evaluated; an archive alone does not say what it was made by."""
-    if loop.ledger is None or not isinstance(task, FunctionTask):
-        return
-    if isinstance(source, Run):
-        config, folder, known = source.config, source.path, source._evaluations
-    elif isinstance(source, str | os.PathLike) and not Path(source).is_file():
-        config, folder, known = read_config(Path(source)), Path(source), None
-    else:
-        return
-    if TaskConfig.of(task).difference(config.task):
-        return
-    if known is None and folder is not None:
-        known = read_evaluations(folder, task)
-    if known is not None and known.function and known.function == loop.ledger.evaluations.function:
-        loop.ledger.inherit(known)
-
-
-def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
-    if (iterations is None) == (evaluations is None):
-        raise InputError(
-            f"iterations is {iterations} and evaluations is {evaluations}; give one of the two and not the other."
-        )
+def _limits(
+    iterations: int | None, evaluations: int | None, minutes: float | None, patience: int | None, batch: int
+) -> dict[str, Any]:
+    """Those of a RunConfig."""
+    if iterations is not None and evaluations is not None:
+        raise InputError(f"iterations is {iterations} and evaluations is {evaluations}; give one and not the other.")
+    if (iterations, evaluations, minutes, patience) == (None, None, None, None):
+        raise InputError("nothing says when the run ends; give iterations, evaluations, minutes or patience.")
+    _check_minutes("minutes", 0 if minutes is None else minutes)
+    patience = None if patience is None else whole_number("patience", patience, least=1)
+    limits = {"minutes": minutes, "patience": patience}
     if iterations is not None:
-        return whole_number("iterations", iterations, least=0)
-    assert evaluations is not None
+        return limits | {"iterations": whole_number("iterations", iterations, least=0, most=MOST_ITERATIONS)}
+    if evaluations is None:
+        return limits | {"iterations": MOST_ITERATIONS}
     needed = iterations_for(whole_number("evaluations", evaluations, least=0), batch)
     if needed * batch != evaluations:
         warnings.warn(
@@ -222,7 +253,12 @@ def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
             "made, the first, random batch included.",
             stacklevel=3,
         )
-    return needed
+    return limits | {"iterations": needed}
+
+
+def _check_minutes(argument: str, minutes: Any) -> None:
+    if isinstance(minutes, bool) or not (isinstance(minutes, (int, float)) and 0 <= minutes < float("inf")):
+        raise InputError(f"{argument} is {minutes!r}; give a number that is not negative.")
 
 
 def _new_folder(folder: Path) -> Path:

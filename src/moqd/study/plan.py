@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from moqd.algorithms import ABLATIONS, ALGORITHMS, batch_fields
 from moqd.io.errors import InputError, known_name
 from moqd.io.options import checked_seed, overridden, whole_number
-from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
+from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig, usual_log_every
 from moqd.runs.presets import iterations_for, preset_for
 from moqd.tasks import TASKS, make_task
 
@@ -157,12 +157,15 @@ def make_study(
         batch = sum(getattr(algorithm, name) for name in batch_fields(algorithm))
         ((unit, number),) = (budget or default.budget).items()
         every = default.log_every
+        length = number if unit == "iterations" else iterations_for(number, max(1, batch))
+        # A preset's own runs are known by its log_every; those of another length are logged as such runs are.
+        often = usual_log_every(length, every) if budget else every
         return RunConfig(
             TaskConfig.planned(make_task(task, **{**vars(default.task), **tasks[task]})),
             AlgorithmConfig.of(base, algorithm),
             seed=0,
-            iterations=number if unit == "iterations" else iterations_for(number, max(1, batch)),
-            log_every=every if log_every is None else max(1, round(log_every * every / LOG_EVERY)),
+            iterations=length,
+            log_every=often if log_every is None else max(1, round(log_every * every / LOG_EVERY)),
             snapshot_every=snapshot_every,
         )
 

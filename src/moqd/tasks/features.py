@@ -30,8 +30,8 @@ class Feature(NamedTuple):
     """A number that says what an episode was like, and its range."""
 
     measure: Callable[[Trajectory], float]
-    bounds: tuple[float, float]
-    """(lowest, highest): the interval that the cells divide."""
+    bounds: tuple[float, float] | None = None
+    """(lowest, highest): the interval that the cells divide; None: `moqd.run` learns it."""
     observe: Callable[[Any], Any] | None = None
     """Something to record of the environment after every step."""
     unit: str = ""
@@ -50,24 +50,24 @@ class Field:
         return info[self.name]
 
 
-def mean_info(field: str, bounds: tuple[float, float], unit: str = "") -> Feature:
+def mean_info(field: str, bounds: tuple[float, float] | None = None, unit: str = "") -> Feature:
     """The mean over the steps of a field of info."""
     get = Field(field)
     return Feature(lambda trajectory: float(np.mean([get(info) for info in trajectory.info])), bounds, unit=unit)
 
 
-def final_info(field: str, bounds: tuple[float, float], unit: str = "") -> Feature:
+def final_info(field: str, bounds: tuple[float, float] | None = None, unit: str = "") -> Feature:
     """A field of info after the last step."""
     get = Field(field)
     return Feature(lambda trajectory: float(get(trajectory.info[-1])), bounds, unit=unit)
 
 
-def mean_obs(index: int, bounds: tuple[float, float], unit: str = "") -> Feature:
+def mean_obs(index: int, bounds: tuple[float, float] | None = None, unit: str = "") -> Feature:
     """The mean over the steps of one number of the observations (flat), after each step."""
     return Feature(lambda trajectory: float(np.mean(trajectory.obs[1:, index])), bounds, unit=unit)
 
 
-def final_position(axis: int, bounds: tuple[float, float], unit: str = "m") -> Feature:
+def final_position(axis: int, bounds: tuple[float, float] | None = None, unit: str = "m") -> Feature:
     """Where a MuJoCo robot is in the end: number `axis` of its `qpos`, which begins with the root's (x is 0)."""
     return Feature(
         lambda trajectory: float(trajectory.observed[-1]),

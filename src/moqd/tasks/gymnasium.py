@@ -29,7 +29,7 @@ from moqd.tasks.episode import Episodes, quiet
 from moqd.tasks.features import Feature, Field
 from moqd.tasks.policies import PolicyTask, control_rate, joint_names, transitions_of
 from moqd.tasks.pool import Call, ProcessPool, check_pool
-from moqd.tasks.task import Replay, averaged, validated
+from moqd.tasks.task import UNKNOWN, Replay, averaged, validated
 
 Objectives = Sequence[str] | Mapping[str, str | Callable[[Mapping[str, Any]], float]]
 USUAL_LENGTH = 1000
@@ -88,7 +88,7 @@ def gymnasium_task(
         objective_names=_names(objectives, reward_shape, title),
         minimised=minimised,
         feature_names=tuple(features),
-        feature_bounds=tuple(feature.bounds for feature in features.values()),
+        feature_bounds=tuple(feature.bounds or UNKNOWN for feature in features.values()),
         reference_point=reference_point,
         units={**own_units, **(units or {})},
         episode_length=length,

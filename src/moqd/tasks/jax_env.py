@@ -21,6 +21,7 @@ from moqd.io.options import is_count
 from moqd.tasks.checks import explained, require, require_count, require_counts
 from moqd.tasks.policies import control_rate
 from moqd.tasks.rollout import RolloutTask, Step
+from moqd.tasks.task import UNKNOWN
 
 State: TypeAlias = Any
 """The environment's own: a pytree with `obs` and `done`."""
@@ -33,8 +34,8 @@ class StateFeature(NamedTuple):
     """A feature of an episode; a plain tuple of the same entries will do."""
 
     measure: Measure
-    bounds: tuple[float, float]
-    """(lowest, highest)."""
+    bounds: tuple[float, float] | None
+    """(lowest, highest); None: `moqd.run` learns it."""
     of: Literal["mean", "final"] = "mean"
     """Whether the feature is the mean over the steps, or what is measured of the last state."""
 
@@ -78,7 +79,7 @@ def jax_env_task(
         objective_names=tuple(objectives),
         minimised=minimised,
         feature_names=tuple(measured),
-        feature_bounds=tuple(feature.bounds for feature in measured.values()),
+        feature_bounds=tuple(feature.bounds or UNKNOWN for feature in measured.values()),
         reference_point=reference_point,
         units={} if units is None else units,
         objectives=objectives,

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -47,6 +48,8 @@ class Frames(NamedTuple):
 
 Rendering: TypeAlias = str | Frames
 """SVG or HTML, or pictures."""
+UNKNOWN = (float("nan"), float("nan"))
+"""The bounds of a feature that nobody knows yet."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,7 +66,7 @@ class Task(ABC):
     feature_names: Sequence[str] = ()
     """None: the archive has one cell."""
     feature_bounds: Sequence[tuple[float, float]] = ()
-    """(lowest, highest) of each feature: the space that the cells divide."""
+    """(lowest, highest) of each feature: the space that the cells divide. If not given: `moqd.run` learns them."""
     reference_point: Sequence[float] | None = None
     """Where hypervolume is measured from, in the user's units; None: fixed from the first batch of a run."""
     units: Mapping[str, str] = field(default_factory=dict)
@@ -141,9 +144,23 @@ class Task(ABC):
         """
         return None
 
+    @property
+    def has_feature_bounds(self) -> bool:
+        """Whether all of them are known, so that the feature space can be divided into cells."""
+        return UNKNOWN not in self.feature_bounds
+
+    def within(self, feature_bounds: Sequence[Sequence[float]]) -> "Task":
+        """The same task, with these bounds for the features whose bounds are not known."""
+        task = copy(self)  # with its workers, if it has any
+        pairs = zip(self.feature_bounds, feature_bounds, strict=True)
+        known = tuple((float(new[0]), float(new[1])) if old == UNKNOWN else old for old, new in pairs)
+        object.__setattr__(task, "feature_bounds", known)
+        Task.__post_init__(task)
+        return task
+
     def __post_init__(self) -> None:
         for name in ("objective_names", "minimised", "feature_names", "feature_bounds"):
-            value = getattr(self, name)
+            value = () if getattr(self, name) is None else getattr(self, name)
             require(isinstance(value, Sequence) and not isinstance(value, str), name, value, "a list")
             object.__setattr__(self, name, tuple(tuple(v) if isinstance(v, list) else v for v in value))
         if not self.objective_names:
@@ -157,10 +174,12 @@ class Task(ABC):
         require(sound, "units", self.units, 'a unit for each name, such as {"weight": "kg"}')
         for name in self.units:
             known_name("objective or feature", name, (*self.objective_names, *self.feature_names), of="units")
-        bounds = self.feature_bounds
+        bounds = self.feature_bounds or (UNKNOWN,) * self.num_features
+        object.__setattr__(self, "feature_bounds", bounds)
         require(len(bounds) == self.num_features, "feature_bounds", bounds, "(lowest, highest) for each feature name")
         for index, entry in enumerate(bounds):
-            require_extent(f"feature_bounds[{index}]", entry)
+            if entry != UNKNOWN:
+                require_extent(f"feature_bounds[{index}]", entry)
         if self.reference_point is not None:
             point = numbers(self.reference_point)
             wanted = f"{self.num_objectives} finite numbers, one for each of {', '.join(self.objective_names)}"

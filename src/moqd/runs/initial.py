@@ -1,0 +1,214 @@
+"""What a run begins with: designs that the user knows, another run's archive, and what feature bounds are learned from.
+
+All of these are solutions that are evaluated before the first, random batch.
+"""
+
+import csv
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from moqd.algorithms.algorithm import random_offspring
+from moqd.core.archive import Archive, empty_archive
+from moqd.core.types import Evaluation, Genotype, Offspring
+from moqd.io.errors import EvaluationError, InputError, MissingFileError, one_line
+from moqd.io.files import read_text
+from moqd.runs.config import TaskConfig
+from moqd.runs.folder import ARCHIVE, Run, members, read_archive, read_config
+from moqd.runs.ledger import INHERITED, Evaluations, Ledger, ledger_for, read_evaluations
+from moqd.runs.loop import Loop, Purpose, key_for, reference_from
+from moqd.tasks import Categorical, FunctionTask, Task
+from moqd.tasks.evaluate import Evaluator
+from moqd.tasks.parameters import Bound, Space
+from moqd.tasks.task import UNKNOWN
+
+InitFrom = Run | Archive | str | os.PathLike[str]
+"""What a run may begin from: another run, its archive, or the folder or file of one."""
+Start = Sequence[Mapping[str, Any] | Sequence[Any] | np.ndarray] | np.ndarray | str | os.PathLike[str]
+"""Designs that a run begins with: each its parameters by name, or in order; or a CSV file with a header of names."""
+NUM_SAMPLES = 64
+"""Random solutions that feature bounds are learned from."""
+
+
+class Sample(NamedTuple):
+    """Random solutions that feature bounds were learned from."""
+
+    offspring: Offspring
+    known: Evaluations | None
+    """What came of them, where no design is evaluated twice."""
+
+
+def with_known_bounds(task: Task, init_from: InitFrom | None, seed: int) -> tuple[Task, Sample | None]:
+    """The task with its feature bounds: its own, those of the run that it begins from, or those of a random sample."""
+    if task.has_feature_bounds:
+        return task, None
+    if isinstance(init_from, Run):
+        return TaskConfig.of(init_from.task).with_bounds(task), None
+    if isinstance(init_from, str | os.PathLike) and not Path(init_from).is_file():
+        return read_config(Path(init_from)).task.with_bounds(task), None
+    key = key_for(jax.random.key(seed), jnp.int32(0), Purpose.LEARN_BOUNDS)
+    key_ask, key_evaluate = jax.random.split(key)
+    offspring = random_offspring(key_ask, task, NUM_SAMPLES)
+    ledger = ledger_for(task)
+    evaluation = _evaluated(task, ledger, key_evaluate, offspring.genotype)
+    feature = np.asarray(evaluation.feature, float)[np.asarray(evaluation.valid)]
+    if not len(feature):
+        failures = list(getattr(task, "failures", ())) or ["they returned numbers that are not finite"]
+        raise EvaluationError(
+            f"the feature bounds of task {task.name!r} cannot be learned, because all of {NUM_SAMPLES} evaluations "
+            f"failed: {failures[-1]}; give feature_bounds."
+        )
+    task, before = task.within(_rounded(feature)), task.feature_bounds
+    named = zip(task.feature_names, task.feature_bounds, before, strict=True)
+    learned = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high), old in named if old == UNKNOWN)
+    warnings.warn(f"feature bounds learned from {len(feature)} random solutions: {learned}.", stacklevel=3)
+    return task, Sample(offspring, None if ledger is None else ledger.evaluations)
+
+
+def _evaluated(task: Task, ledger: Ledger | None, key: Any, genotype: Genotype) -> Evaluation:
+    if ledger is None or not isinstance(task, FunctionTask):
+        return Evaluator(task, checked=True)(key, genotype)
+    designs = ledger.designs(genotype)
+    return task.evaluation(
+        ledger.measured(designs, INHERITED, lambda rows: task.measure(key, designs.parameters[rows], None, rows))
+    )
+
+
+def _rounded(feature: Float[np.ndarray, "solutions features"]) -> list[tuple[float, float]]:
+    """The range of each feature with a tenth of it on either side, to three digits of its extent."""
+    low, high = feature.min(axis=0), feature.max(axis=0)
+    bounds = np.stack([reference_from(low, high), -reference_from(-high, -low)])
+    digits = (2 - np.floor(np.log10(bounds[1] - bounds[0]))).astype(int).tolist()
+    return [(round(a, to), round(b, to)) for (a, b), to in zip(bounds.T.tolist(), digits, strict=True)]
+
+
+def initial_archive(
+    task: Task, start: Start | None, init_from: InitFrom | None, sample: Sample | None
+) -> Archive | None:
+    """All that a run begins with, as an archive; None if there is nothing."""
+    known = [] if start is None else [_archive_of(task, *_designs(start, task))]
+    known += [] if init_from is None else [_archive_from(init_from, task)]
+    known += [] if sample is None else [_archive_of(task, sample.offspring.genotype, sample.offspring.preference)]
+    if len(known) < 2:
+        return known[0] if known else None
+    rows = [members(archive, (archive.genotype, archive.preference))[1] for archive in known]
+    return _archive_of(task, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows))
+
+
+def _archive_of(task: Task, genotype: Genotype, preference: Float[Any, "solutions objectives"]) -> Archive:
+    """Of solutions that are not evaluated yet, in one cell."""
+    number, features = preference.shape[0], task.num_features
+    cell, bounds = jnp.zeros((1, features)), jnp.zeros((2, features))
+    empty = empty_archive(genotype, cell, bounds, num_objectives=task.num_objectives, front_length=number)
+    genotype, preference = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (genotype, preference))
+    return empty._replace(genotype=genotype, preference=preference, valid=jnp.ones((1, number), bool))
+
+
+def _designs(start: Start, task: Task) -> tuple[Float[np.ndarray, "solutions parameters"], Float[np.ndarray, "..."]]:
+    """Their genotypes and preferences; a mistake is told with its row."""
+    space = task.space if isinstance(task, FunctionTask) else None
+    if space is None:
+        raise InputError(f"start gives parameters, but solutions of task {task.name!r} have none; use init_from.")
+    if isinstance(start, str | os.PathLike):
+        rows = _rows(Path(start), space)
+    elif isinstance(start, Sequence | np.ndarray):
+        rows = {f"start[{i}]": design for i, design in enumerate(start)}
+    else:
+        rows = {}
+    if not rows:
+        raise InputError(f"start is {start!r}; give a list of designs, or a CSV file with a row for each.")
+    genotypes = []
+    for row, design in rows.items():
+        if not isinstance(design, Mapping | Sequence | np.ndarray) or isinstance(design, str):
+            raise InputError(f"{row} is {design!r}; give its parameters by name, or a list of them.")
+        try:
+            genotypes.append(space.genotype(design))
+        except InputError as error:
+            raise InputError(f"{row}: {error}") from error
+    return np.stack(genotypes), np.full((len(rows), task.num_objectives), 1 / task.num_objectives, np.float32)
+
+
+def _rows(path: Path, space: Space) -> dict[str, dict[str, Any]]:
+    """The designs of a CSV file, by what a message calls them; choices are written as they are printed."""
+    lines = [line for line in csv.reader(read_text(path, most=2**30).splitlines()) if line]
+    header, bounds = (
+        [name.strip() for name in lines[0]] if lines else [],
+        dict(zip(space.names, space.bounds, strict=True)),
+    )
+    if sorted(header) != sorted(space.names):
+        raise InputError(f"the header of {str(path)!r} is {', '.join(header)!r}; give {', '.join(space.names)}.")
+    rows = {}
+    for number, line in enumerate(lines[1:], start=1):
+        row = f"row {number} of {str(path)!r}"
+        if len(line) != len(header):
+            raise InputError(f"{row} has {len(line)} values; give {len(header)}: {', '.join(header)}.")
+        rows[row] = {name: _value(bounds[name], text.strip()) for name, text in zip(header, line, strict=True)}
+    return rows
+
+
+def _value(bound: Bound, text: str) -> Any:
+    """The option or number that a text stands for; the text itself where it stands for none."""
+    if isinstance(bound, Categorical):
+        return next((option for option in bound.options if str(option) == text), text)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _archive_from(source: InitFrom, task: Task) -> Archive:
+    """The archive to begin with, which must be one of such solutions as the task has."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_file():
+            read_config(path).task.make_or_check(path, task)
+            path = path / ARCHIVE
+        try:
+            archive, _ = read_archive(path, task)
+        except MissingFileError as error:
+            raise InputError(f"init_from: {str(error).rstrip('.')}, so there is nothing yet to begin with.") from error
+    elif isinstance(source, Run | Archive):
+        archive = source.archive if isinstance(source, Run) else source
+    else:
+        raise InputError(
+            f"init_from is {one_line(repr(source))}; give a run, its archive, or the folder or file of one (designs by "
+            "their parameters are given as start)."
+        )
+    expected = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
+    shapes = [leaf.shape[2:] for leaf in jax.tree.leaves(archive.genotype)]
+    wanted = [leaf.shape[1:] for leaf in jax.tree.leaves(expected)]
+    if shapes != wanted or archive.fitness.shape[2] != task.num_objectives:
+        raise InputError(
+            f"init_from holds solutions of shapes {shapes} with {archive.fitness.shape[2]} objectives, but task "
+            f"{task.name!r} has {wanted} and {task.num_objectives}; give an archive of the same task."
+        )
+    if not np.any(np.asarray(archive.valid)):
+        raise InputError("init_from is an archive without solutions; give one that has some.")
+    return archive
+
+
+def inherit(loop: Loop, source: InitFrom | None, sample: Sample | None, task: Task) -> None:
+    """Of a run of the same function all that it evaluated; an archive alone does not say what it was made by."""
+    if loop.ledger is None or not isinstance(task, FunctionTask):
+        return
+    if sample is not None and sample.known is not None:
+        loop.ledger.inherit(sample.known)
+    if isinstance(source, Run):
+        config, folder, known = source.config, source.path, source._evaluations
+    elif isinstance(source, str | os.PathLike) and not Path(source).is_file():
+        config, folder, known = read_config(Path(source)), Path(source), None
+    else:
+        return
+    if TaskConfig.of(task).difference(config.task):
+        return
+    if known is None and folder is not None:
+        known = read_evaluations(folder, task)
+    if known is not None and known.function and known.function == loop.ledger.evaluations.function:
+        loop.ledger.inherit(known)
