@@ -43,7 +43,7 @@ def test_a_function_needs_no_extra(tmp_path):
         moqd.explore(run)
         moqd.pick(moqd.load_run("run", task=task), [0.5, 0.5])
         try:
-            moqd.run("mome", "hopper-2", iterations=1)
+            moqd.run("mome", moqd.make_task("hopper-2"), iterations=1)
         except moqd.InputError as error:
             print(error)
     """)
