@@ -26,7 +26,10 @@ function scaleOf({ low, high, diverging = false, sign = 1 }) {
   const extent = high > low ? high - low : 1;
   const share = (value) => (sign < 0 ? (high - value) / extent : (value - low) / extent);
   const table = diverging ? DIVERGING : VIRIDIS;
-  return { low, high, sign, diverging, share, colour: (value) => between(table, share(value)) };
+  // The darkest third of the colours cannot be told from a dark page.
+  const first = !diverging && document.documentElement.dataset.theme === "dark" ? 1 / 3 : 0;
+  const colour = (value) => between(table, first + (1 - first) * share(value));
+  return { low, high, sign, diverging, share, colour };
 }
 
 /** The least and the most of some values; those that are not there (NaN) do not count. */
