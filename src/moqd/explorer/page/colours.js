@@ -45,7 +45,8 @@ function rangeOf(values) {
 /** A number with as many decimals as tell apart a thousandth of the extent that it is one of. */
 function written(value, extent = Math.abs(value)) {
   if (!Number.isFinite(value)) return "–";
-  const size = Math.max(Math.abs(extent), Math.abs(value) / 1e4);
+  // Where nothing else is there to tell it from, its own size is the extent.
+  const size = extent ? Math.max(Math.abs(extent), Math.abs(value) / 1e4) : Math.abs(value);
   if (value !== 0 && (Math.abs(value) >= 1e7 || size < 1e-5)) {
     const [digits, power] = value.toExponential(2).split("e");
     return `${signed(digits)}·10${superscript(Number(power))}`;

@@ -90,14 +90,16 @@ function labelWithin({ label, name }, width, size = LABEL) {
   return textWidth(label, size) <= width ? label : shortened(name, width, size);
 }
 
-/** A label in one line or, if it is too long for a width in pixels, in two; what is still too long is cut. */
+/** A label in one line or, if it is too long for a width in pixels, in two alike; what is still too long is cut. */
 function wrapped(label, width, size = LABEL) {
   if (textWidth(label, size) <= width) return [label];
   const words = label.split(" ");
-  let first = 0;
-  while (first < words.length - 1 && textWidth(words.slice(0, first + 1).join(" "), size) <= width) first++;
-  if (first === 0) return [shortened(label, width, size)];
-  return [words.slice(0, first).join(" "), shortened(words.slice(first).join(" "), width, size)];
+  const breaks = words.slice(1).map((_, i) => [words.slice(0, i + 1).join(" "), words.slice(i + 1).join(" ")])
+    .map((lines) => ({ lines, widths: lines.map((line) => textWidth(line, size)) }))
+    .filter(({ widths }) => widths[0] <= width);
+  if (breaks.length === 0) return [shortened(label, width, size)];
+  const { lines } = breaks.reduce((a, b) => (Math.max(...a.widths) <= Math.max(...b.widths) ? a : b));
+  return [lines[0], shortened(lines[1], width, size)];
 }
 
 /** The lines of a label, one below the other; the whole label appears where the pointer rests on them. */

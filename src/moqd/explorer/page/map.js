@@ -388,6 +388,7 @@ function parallelView(run, width, height, { ranges, brush }) {
   const room = height - RANGES_HEIGHT;
   const lower = paired ? Math.min(0.54 * room, (n === 3 ? 1 : 2) * (width / PAIR_COLUMNS)) : 0;
   const upper = Math.round(room - lower);
+  controls.element.style.setProperty("--room", `${upper}px`);
   const frame = parallelFrame(axes, width, upper);
   const svg = canvasOf(width, upper);
   const lines = centres.map((centre) => shape("path", { d: parallelLine(frame, centre) }));

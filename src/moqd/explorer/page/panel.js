@@ -61,8 +61,12 @@ function createLimits(host, measured, onLimits) {
 
   function add(limit = {}) {
     const changed = () => onLimits(read());
-    const name = element("select", { "aria-label": "Objective or feature", onchange: changed },
+    const name = element("select", { "aria-label": "Objective or feature", onchange: () => { showName(); changed(); } },
       ...namesOf("objectives", limit.name), ...namesOf("features", limit.name));
+    // A browser would show only the start of a long name.
+    const named = element("div", { class: "named-select" }, name);
+    const showName = () => named.replaceChildren(name, clipped(name.value));
+    showName();
     const relation = element("select", { "aria-label": "At least or at most", onchange: changed },
       option(">=", "≥", limit.relation === ">="), option("<=", "≤", limit.relation === "<="));
     const value = element("input", { type: "number", step: "any", "aria-label": "Limit", placeholder: "number",
@@ -76,7 +80,7 @@ function createLimits(host, measured, onLimits) {
     const remove = element("button",
       { type: "button", class: "icon", "aria-label": "Remove this limit", onclick: drop }, "×");
     const row = { name, relation, value,
-      element: element("div", { class: "limit" }, name, relation, value, remove) };
+      element: element("div", { class: "limit" }, named, relation, value, remove) };
     rows.push(row);
     host.append(row.element);
     return row;

@@ -69,7 +69,9 @@ function drawPoints(svg, view, rows, placeOf, onChoose, linesOf) {
   const candidates = [...rows, ...run.front];
   const places = new Map(candidates.map((row) => [row, placeOf(row)]));
   svg.setAttribute("aria-hidden", "true");
-  svg.append(shape("path", { class: "behind dots", d: dotsPath(Array.from(run.front, (row) => places.get(row))) }),
+  // Many would otherwise be one area.
+  const size = run.front.length > 1000 ? 2.4 : run.front.length > 300 ? 3.6 : 5;
+  svg.append(shape("path", { class: "behind dots", "stroke-width": size, d: dotsPath(Array.from(run.front, (row) => places.get(row))) }),
     ...rows.map((row) => {
       const [cx, cy] = places.get(row);
       return shape("circle", { "data-point": row, class: playable(row) ? "point" : "point open", cx, cy, r: 4.5 });
@@ -109,6 +111,6 @@ function limitLines({ ranges, x, y, left, right, top, bottom }, run, limits) {
     if (i < 0 || value <= ranges[i][0] || value >= ranges[i][1]) return [];
     const ends = i === 0 ? { x1: x(value), x2: x(value), y1: top, y2: bottom }
       : { x1: left, x2: right, y1: y(value), y2: y(value) };
-    return [shape("line", { class: "limit", ...ends })];
+    return [shape("line", { class: "limit-line", ...ends })];
   });
 }

@@ -96,12 +96,15 @@ function boxAxes(box, ranges, names, width, height) {
   }
 
   /** A tick, unless it would cover another, as where an edge is seen from its end. */
-  function tickAt(axis, tick, edge, side) {
+  function tickAt(axis, tick, edge, outwards) {
+    // Below an edge that is level, to the side of one that is upright.
+    const [[x1, y1], [x2, y2]] = CORNERS.map((end) => box(along(axis, end, edge)).at);
+    const side = (outwards * Math.abs(y1 - y2)) / (Math.hypot(x1 - x2, y1 - y2) || 1);
     const text = tickText(tick, ticks[axis]);
     const wide = textWidth(text, TICK);
     const [x, y] = box(along(axis, share(axis, tick), edge)).at;
     const [left, base] = [Math.min(width - wide - 1, Math.max(1, x + 7 * side - (wide * (1 - side)) / 2)),
-      y + (axis === 2 ? 4 : 15)];
+      y + (axis === 2 ? 4 : 16 - 4 * Math.abs(side))];
     if (taken.some((one) => left < one.right && left + wide > one.left && Math.abs(base - one.base) < TICK)) return [];
     taken.push({ left: left - 3, right: left + wide + 3, base });
     return [shape("text", { class: "tick", x: left, y: base }, text)];
@@ -116,10 +119,11 @@ function boxAxes(box, ranges, names, width, height) {
   const floor = [0, 1].map((axis) => labelText(names[axis].name, names[axis].lines, { x: isLeft(axis) ? 4 : width - 4,
     y: height - 6 - LINE * (names[axis].lines.length - 1), "text-anchor": isLeft(axis) ? "start" : "end" }));
   const wide = Math.max(0, ...ticks[2].map((tick) => textWidth(tickText(tick, ticks[2]), TICK)));
-  const upright = labelText(names[2].name, names[2].lines, { "text-anchor": "middle",
+  const [[, floorY], [, roofY]] = CORNERS.map((end) => box(along(2, end, edges[2])).at);
+  const upright = floorY - roofY < 2 * LINE ? [] : [labelText(names[2].name, names[2].lines, { "text-anchor": "middle",
     transform: `translate(${Math.max(LABEL, middles[2][0] - wide - 16 - LINE * (names[2].lines.length - 1))},${
-      height / 2 - 12 - 7 * (names[0].lines.length - 1)}) rotate(-90)` });
-  return [...[0, 1, 2].flatMap(walls), ...texts, ...floor, upright];
+      height / 2 - 12 - 7 * (names[0].lines.length - 1)}) rotate(-90)` })];
+  return [...[0, 1, 2].flatMap(walls), ...texts, ...floor, ...upright];
 }
 
 /** A front over the global front, in the box of three objectives. */
