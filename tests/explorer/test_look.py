@@ -1,4 +1,4 @@
-"""How the page looks: all text can be read, whatever the window, the names, and the number of objectives and features."""
+"""How the page looks: all text can be read, whatever the window, the names and the number of objectives."""
 
 import json
 from dataclasses import replace
