@@ -232,6 +232,15 @@ def test_the_training_is_shown(browser, tmp_path):
             assert f"solutions: {np.sum(snapshot.cell == cell)}," in label
         seen.append(fills(browser))
     assert len({tuple(one) for one in seen}) > 1
+    choose_in(browser, "#colour-by", "preference")
+    choose_in(browser, "#training-at", "0")
+    first, most = snapshots[0], float(np.median(snapshots[0].features[:, 0]))
+    limits = [{"name": run.task.feature_names[0], "relation": "<=", "value": most}]
+    browser.run(f"window.moqd.setLimits({json.dumps(limits)})")
+    for cell in np.unique(first.cell):
+        label = browser.run(f"document.querySelector('[data-cell=\"{cell}\"]').getAttribute('aria-label')")
+        none = not np.any((first.cell == cell) & (first.features[:, 0].astype(float) <= most))
+        assert ("none within the limits" in label) == none
     choose_in(browser, "#training-at", str(len(snapshots)))
     assert text_of(browser, "#training-label") == "now"
     assert browser.complaints == []

@@ -112,7 +112,8 @@ function labelText(label, lines, attributes) {
 function clipped(name, title = name) {
   const letters = [...name];
   const end = letters.length > 16 ? 7 : 0;
-  return element("span", { class: "clipped", title }, element("span", {}, letters.slice(0, letters.length - end).join("")),
+  return element("span", { class: "clipped", title },
+    element("span", {}, letters.slice(0, letters.length - end).join("")),
     ...(end ? [element("span", {}, letters.slice(-end).join(""))] : []));
 }
 

@@ -53,8 +53,9 @@ function createFront(parts, onChoose) {
     const scatter = drawn.run.k < 3 ? scatterOf(drawn, rows, width, height, onChoose, hoverLines)
       : spaceOf(drawn, rows, width, height, turn, onChoose, hoverLines);
     if (drawn.run.k === 3) {
-      const label = "Front in the space of three objectives; arrow keys turn it, and the table below lists its solutions";
-      furnish(parts.plot, { class: "space", tabindex: 0, role: "img", "aria-label": label }, []);
+      const label = "Front of three objectives; arrow keys turn it, and the table below lists its solutions";
+      furnish(parts.plot, { tabindex: 0, role: "img", "aria-label": label }, []);
+      parts.plot.classList.add("space");
     }
     parts.plot.replaceChildren(scatter);
   }

@@ -65,7 +65,10 @@ function createLimits(host, measured, onLimits) {
       ...namesOf("objectives", limit.name), ...namesOf("features", limit.name));
     // A browser would show only the start of a long name.
     const named = element("div", { class: "named-select" }, name);
-    const showName = () => named.replaceChildren(name, clipped(name.value));
+    const showName = () => {
+      name.title = name.value;
+      named.replaceChildren(name, clipped(name.value));
+    };
     showName();
     const relation = element("select", { "aria-label": "At least or at most", onchange: changed },
       option(">=", "≥", limit.relation === ">="), option("<=", "≤", limit.relation === "<="));

@@ -3,13 +3,15 @@
 const AXIS_REACH = 16;
 
 /**
- * Axes side by side over a width and height. An axis has a label, a name (its label without the unit), low and high, and is
- * turned round where its sign is negative, so that up is better. Labels that are too long for one row alternate between two.
+ * Axes side by side over a width and height. An axis has a label, a name (its label without the unit), low and high,
+ * and is turned round where its sign is negative, so that up is better. Labels that are too long for one row alternate
+ * between two.
  */
 function parallelFrame(axes, width, height) {
   const side = 26;
   const gap = axes.length > 1 ? (width - 2 * side) / (axes.length - 1) : 0;
-  const rows = axes.length > 2 && axes.some(({ label }, i) => textWidth(label) > parallelRoom(axes, i, gap, width, 1)) ? 2 : 1;
+  const isLong = ({ label }, i) => textWidth(label) > parallelRoom(axes, i, gap, width, 1);
+  const rows = axes.length > 2 && axes.some(isLong) ? 2 : 1;
   const [top, bottom] = [16 + LINE * rows, 22];
   const x = (axis) => (axes.length > 1 ? side + axis * gap : width / 2);
   const share = (axis, value) => {

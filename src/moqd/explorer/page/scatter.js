@@ -71,7 +71,8 @@ function drawPoints(svg, view, rows, placeOf, onChoose, linesOf) {
   svg.setAttribute("aria-hidden", "true");
   // Many would otherwise be one area.
   const size = run.front.length > 1000 ? 2.4 : run.front.length > 300 ? 3.6 : 5;
-  svg.append(shape("path", { class: "behind dots", "stroke-width": size, d: dotsPath(Array.from(run.front, (row) => places.get(row))) }),
+  svg.append(shape("path", { class: "behind dots", "stroke-width": size,
+    d: dotsPath(Array.from(run.front, (row) => places.get(row))) }),
     ...rows.map((row) => {
       const [cx, cy] = places.get(row);
       return shape("circle", { "data-point": row, class: playable(row) ? "point" : "point open", cx, cy, r: 4.5 });

@@ -14,9 +14,12 @@ function createTurn(host, onTurn) {
   let ended = -Infinity;
   const later = oncePerFrame(onTurn);
   host.addEventListener("pointerdown", (event) => {
-    if (host.classList.contains("space") && event.button === 0) from = { x: event.clientX, y: event.clientY, moved: false };
+    if (!host.classList.contains("space") || event.button !== 0) return;
+    from = { x: event.clientX, y: event.clientY, moved: false };
   });
   host.addEventListener("pointermove", (event) => {
+    // It may have been let go outside.
+    if (!event.buttons) from = null;
     if (!from) return;
     const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
     if (!from.moved && Math.hypot(dx, dy) < 5) return;
@@ -113,7 +116,8 @@ function boxAxes(box, ranges, names, width, height) {
   const edges = [0, 1, 2].map(edgeOf);
   const middles = edges.map((edge, axis) => box(along(axis, 0, edge)).at);
   // Of the two on the floor, one is always further to the left; their names share the width below.
-  const isLeft = (axis) => axis === 2 || middles[axis][0] < middles[1 - axis][0] || (axis === 0 && middles[0][0] === middles[1][0]);
+  const left = middles[0][0] <= middles[1][0] ? 0 : 1;
+  const isLeft = (axis) => axis === 2 || axis === left;
   const texts = [2, 0, 1].flatMap((axis) => ticks[axis].flatMap((tick) =>
     tickAt(axis, tick, edges[axis], isLeft(axis) ? -1 : 1)));
   const floor = [0, 1].map((axis) => labelText(names[axis].name, names[axis].lines, { x: isLeft(axis) ? 4 : width - 4,
@@ -131,7 +135,8 @@ function spaceOf(view, rows, width, height, turn, onChoose, linesOf) {
   const { run, solution } = view;
   const ranges = rangesOf(run, rows);
   // By the name alone: units would not fit, and the table below has them.
-  const names = run.objective.map(({ name }, i) => ({ name, lines: wrapped(name, i < 2 ? width / 2 - 16 : height - 90) }));
+  const names = run.objective.map(({ name }, i) =>
+    ({ name, lines: wrapped(name, i < 2 ? width / 2 - 16 : height - 90) }));
   const box = boxOf(turn, width, height, Math.max(names[0].lines.length, names[1].lines.length));
   const pointOf = (row) => [0, 1, 2].map((i) =>
     (run.objectives[row * 3 + i] - ranges[i][0]) / (ranges[i][1] - ranges[i][0]) - 0.5);
