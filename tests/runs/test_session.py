@@ -231,7 +231,7 @@ def test_an_interrupted_run_keeps_what_it_found(tmp_path):
         ({}, "iterations is None and evaluations is None; give one of the two"),
         ({"iterations": 1, "evaluations": 2}, "give one of the two and not the other"),
         ({"iterations": -1}, "iterations is -1; give a whole number of at least 0"),
-        ({"iterations": 1, "seed": -5}, "seed is -5; give a whole number of at least 0"),
+        ({"iterations": 1, "seed": -5}, "seed is -5; give a whole number from 0 to"),
         (
             {"iterations": 1, "seed": 2**32},
             "seed is 4294967296; give a whole number from 0 to 4294967295",
