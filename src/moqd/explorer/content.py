@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from moqd.algorithms import ALGORITHMS
 from moqd.choose.export import told_apart
 from moqd.choose.pick import AUGMENTATION, RULES, global_front_rows, scale_of, simplex_lattice
 from moqd.core.metrics import cell_hypervolumes, hypervolume
@@ -76,7 +77,7 @@ def _run(run: Run) -> dict[str, Any]:
             "cell": array(solutions.cell, "int32"),
             "objectives": array(solutions.objectives, "float32"),
             "features": array(solutions.features, "float32"),
-            "preference": array(solutions.preference, "float32"),
+            "preference": array(solutions.preference, "float32") if _made_for_preferences(run) else None,
         },
         "front": array(global_front_rows(fitness), "int32"),
         "scale": {"low": scale.low.tolist(), "high": scale.high.tolist()},
@@ -87,6 +88,12 @@ def _run(run: Run) -> dict[str, Any]:
         "robot": None,
         "gaits": {},
     }
+
+
+def _made_for_preferences(run: Run) -> bool:
+    """Whether solutions were made for a preference; algorithms that follow no gradient give them random ones."""
+    entry = ALGORITHMS.get(run.config.algorithm.name)
+    return run.task.policy is not None if entry is None else entry.policies
 
 
 def _last(run: Run, column: str) -> int:
@@ -118,5 +125,6 @@ def _snapshot(snapshot: Snapshot, run: Run) -> Mapping[str, Any]:
         "iteration": snapshot.iteration,
         "cell": array(snapshot.cell, "int32"),
         "objectives": array(snapshot.objectives, "float32"),
+        "features": array(snapshot.features, "float32"),
         "hypervolume": array(values, "float64"),
     }
