@@ -18,7 +18,9 @@ def say(call):
         print(error)
 
 
-say(lambda: moqd.FunctionTask(print, feature_names=["f"], feature_bounds=None, **names))
+say(lambda: moqd.FunctionTask(print, feature_names=["f"], feature_bounds=3, **names))
+say(lambda: moqd.make_algorithm("mome", moqd.FunctionTask(print, feature_names=["f"], feature_bounds=None, **names)))
+say(lambda: moqd.run(algorithm, task, iterations=1, init_from=[{"x": 1}]))
 say(lambda: moqd.FunctionTask(print, reference_point="ab", **names))
 say(lambda: moqd.FunctionTask(3, **names))
 say(lambda: moqd.FunctionTask(print, **(names | {"bounds": [("a", "b")]})))
@@ -43,7 +45,11 @@ def test_wrong_types_get_one_sentence():
     done = subprocess.run([sys.executable, "-c", MISTAKES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "feature_bounds is None; give a list.",
+        "feature_bounds is 3; give a list.",
+        "the feature bounds of task 't' are not known; give feature_bounds, or have them learned by moqd.run('mome', "
+        "task, ...), with the algorithm by its name.",
+        "init_from is [{'x': 1}]; give a run, its archive, or the folder or file of one (designs by their parameters "
+        "are given as start).",
         "reference_point is 'ab'; give 2 finite numbers, one for each of a, b.",
         "function is 3; give a function of a vector of parameters.",
         "bounds[0] is ('a', 'b'); give (lowest, highest), finite, with lowest < highest.",

@@ -231,7 +231,10 @@ def test_an_interrupted_run_keeps_what_it_found(tmp_path):
     ("arguments", "message"),
     [
         ({}, "nothing says when the run ends; give iterations, evaluations, minutes or patience"),
-        ({"iterations": 1, "evaluations": 2}, "iterations is 1 and evaluations is 2; give one and not the other"),
+        (
+            {"iterations": 1, "evaluations": 2},
+            "evaluations is 2; give one of the two and not the other",
+        ),
         ({"minutes": -1.0}, "minutes is -1.0; give a number that is not negative"),
         ({"patience": 0}, "patience is 0; give a whole number of at least 1"),
         ({"iterations": 1, "seeds": [1, 1]}, r"seeds is \[1, 1\]; give at least one seed, and each only once"),

@@ -79,14 +79,17 @@ def check_cells(num_cells: NumCells, task: Task) -> None:
         )
 
 
-def archive_for(task: Task, genotype: Genotype, *, num_cells: NumCells, front_length: int) -> Archive:
-    """An empty archive over the task's feature space, with the same cells in every run."""
-    check_cells(num_cells, task)
+def check_feature_bounds(task: Task) -> None:
     if not task.has_feature_bounds:
         raise InputError(
             f"the feature bounds of task {task.name!r} are not known; give feature_bounds, or have them learned by "
             "moqd.run('mome', task, ...), with the algorithm by its name."
         )
+
+
+def archive_for(task: Task, genotype: Genotype, *, num_cells: NumCells, front_length: int) -> Archive:
+    """An empty archive over the task's feature space, with the same cells in every run."""
+    check_cells(num_cells, task)
     bounds = np.asarray(task.feature_bounds, np.float32).reshape(-1, 2).T
     return empty_archive(
         genotype,

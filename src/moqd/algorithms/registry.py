@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from moqd.algorithms.algorithm import Algorithm, check_cells
+from moqd.algorithms.algorithm import Algorithm, check_cells, check_feature_bounds
 from moqd.algorithms.catalogue import ALGORITHMS, Entry
 from moqd.algorithms.passive import with_passive_archive
 from moqd.io.errors import InputError, unknown_name
@@ -34,6 +34,7 @@ def _entry(name: Any) -> Entry:
 
 def _build(name: str, config: Any, task: Task) -> Algorithm:
     entry = ALGORITHMS[name]
+    check_feature_bounds(task)
     if hasattr(config, "num_cells"):
         check_cells(config.num_cells, task)
     algorithm = entry.build(name, config, task)

@@ -103,7 +103,7 @@ def _limits(plan: "Plan") -> dict[str, Any]:
     """When the run ends, and how often it logs: a short one that was asked for more often than its preset says."""
     given = {name: getattr(plan.options, name) for name in LIMITS}
     if set(given.values()) == {None}:
-        return plan.budget | ({} if plan.options.log_every else {"log_every": plan.log_every})
+        return plan.budget | ({} if plan.options.log_every is not None else {"log_every": plan.log_every})
     iterations, batch = given["iterations"], sum(getattr(plan.algorithm, name) for name in batch_fields(plan.algorithm))
     if given["evaluations"] is not None:
         iterations = iterations_for(given["evaluations"], max(1, batch))

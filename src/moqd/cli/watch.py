@@ -1,5 +1,6 @@
 """A run on the command line: its progress, how it is stopped, what came of it, and its report."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from moqd.runs.config import RunConfig
 from moqd.runs.control import Control, signals
 from moqd.runs.display import Display
 from moqd.runs.folder import CONFIG, Run
-from moqd.runs.journal import lost_evaluations
+from moqd.runs.journal import lost_evaluations, outside_bounds
 from moqd.runs.session import Callback
 from moqd.runs.tensorboard import TensorBoard
 
@@ -35,7 +36,8 @@ def watch(out: Console, folder: Path, tensorboard: bool, start: Callable[..., Ru
         saved = (folder / CONFIG).exists()
         say(Console(stderr=True, highlight=False), f"[yellow]stopped at once[/]{f'; {how}' if saved else ''}")
 
-    with signals(control, told, at_once) as exit_code:
+    with signals(control, told, at_once) as exit_code, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* are outside of the bounds of")  # which is shown below
         try:
             with display:
                 result = start(callbacks=callbacks, control=control)
@@ -72,7 +74,7 @@ def _show(out: Console, result: Run) -> None:
         solution = best[np.argmax(best[:, i])] * result.task.direction
         table.add_row(Text(name), *(f"{value:.4g}" for value in solution))
     out.print(table)
-    for fact in lost_evaluations(result):
+    for fact in (*lost_evaluations(result), *outside_bounds(result)):
         say(out, escape(fact))
 
 

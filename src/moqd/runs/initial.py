@@ -23,7 +23,7 @@ from moqd.io.files import read_text
 from moqd.runs.config import TaskConfig
 from moqd.runs.folder import ARCHIVE, Run, members, read_archive, read_config
 from moqd.runs.ledger import INHERITED, Evaluations, Ledger, ledger_for, read_evaluations
-from moqd.runs.loop import Loop, Purpose, key_for, reference_from
+from moqd.runs.loop import Purpose, key_for, reference_from
 from moqd.tasks import Categorical, FunctionTask, Task
 from moqd.tasks.evaluate import Evaluator
 from moqd.tasks.parameters import Bound, Space
@@ -37,22 +37,47 @@ NUM_SAMPLES = 64
 """Random solutions that feature bounds are learned from."""
 
 
-class Sample(NamedTuple):
-    """Random solutions that feature bounds were learned from."""
+class Beginning(NamedTuple):
+    """What there is before the first, random batch."""
 
-    offspring: Offspring
-    known: Evaluations | None
-    """What came of them, where no design is evaluated twice."""
+    task: Task
+    """With known feature bounds."""
+    archive: Archive | None
+    """Solutions to evaluate first."""
+    known: tuple[Evaluations, ...]
+    """What need not be evaluated again."""
 
 
-def with_known_bounds(task: Task, init_from: InitFrom | None, seed: int) -> tuple[Task, Sample | None]:
-    """The task with its feature bounds: its own, those of the run that it begins from, or those of a random sample."""
-    if task.has_feature_bounds:
-        return task, None
-    if isinstance(init_from, Run):
-        return TaskConfig.of(init_from.task).with_bounds(task), None
-    if isinstance(init_from, str | os.PathLike) and not Path(init_from).is_file():
-        return read_config(Path(init_from)).task.with_bounds(task), None
+def beginning(task: Task, start: Start | None, init_from: InitFrom | None, seed: int) -> Beginning:
+    """The designs of `start`, then the solutions of `init_from`, then the sample from which bounds are learned."""
+    archives = [] if start is None else [_archive_of(task, *_designs(start, task))]
+    known: list[Evaluations] = []
+    if init_from is not None:
+        task = _with_bounds_of(init_from, task)
+        archives.append(_archive_from(init_from, task))
+        known += _evaluations_of(init_from, task)
+    if not task.has_feature_bounds:
+        task, sample, measured = _with_learned_bounds(task, seed)
+        archives.append(_archive_of(task, sample.genotype, sample.preference))
+        known += [] if measured is None else [measured]
+    if len(archives) < 2:
+        return Beginning(task, archives[0] if archives else None, tuple(known))
+    rows = [members(archive, (archive.genotype, archive.preference))[1] for archive in archives]
+    joined = _archive_of(task, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows))
+    return Beginning(task, joined, tuple(known))
+
+
+def _with_bounds_of(source: InitFrom, task: Task) -> Task:
+    """A task whose feature bounds are not known takes those of the run that it begins from."""
+    if isinstance(source, Run):
+        return TaskConfig.of(source.task).with_bounds(task)
+    if isinstance(source, str | os.PathLike) and not Path(source).is_file():
+        return read_config(Path(source)).task.with_bounds(task)
+    return task
+
+
+def _with_learned_bounds(task: Task, seed: int) -> tuple[Task, Offspring, Evaluations | None]:
+    """The task, the random solutions that its bounds are learned from, and what the ledger has to know of them."""
     key = key_for(jax.random.key(seed), jnp.int32(0), Purpose.LEARN_BOUNDS)
     key_ask, key_evaluate = jax.random.split(key)
     offspring = random_offspring(key_ask, task, NUM_SAMPLES)
@@ -68,8 +93,8 @@ def with_known_bounds(task: Task, init_from: InitFrom | None, seed: int) -> tupl
     task, before = task.within(_rounded(feature)), task.feature_bounds
     named = zip(task.feature_names, task.feature_bounds, before, strict=True)
     learned = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high), old in named if old == UNKNOWN)
-    warnings.warn(f"feature bounds learned from {len(feature)} random solutions: {learned}.", stacklevel=3)
-    return task, Sample(offspring, None if ledger is None else ledger.evaluations)
+    warnings.warn(f"feature bounds learned from {len(feature)} random solutions: {learned}.", stacklevel=4)
+    return task, offspring, None if ledger is None else ledger.evaluations
 
 
 def _evaluated(task: Task, ledger: Ledger | None, key: Any, genotype: Genotype) -> Evaluation:
@@ -87,19 +112,6 @@ def _rounded(feature: Float[np.ndarray, "solutions features"]) -> list[tuple[flo
     bounds = np.stack([reference_from(low, high), -reference_from(-high, -low)])
     digits = (2 - np.floor(np.log10(bounds[1] - bounds[0]))).astype(int).tolist()
     return [(round(a, to), round(b, to)) for (a, b), to in zip(bounds.T.tolist(), digits, strict=True)]
-
-
-def initial_archive(
-    task: Task, start: Start | None, init_from: InitFrom | None, sample: Sample | None
-) -> Archive | None:
-    """All that a run begins with, as an archive; None if there is nothing."""
-    known = [] if start is None else [_archive_of(task, *_designs(start, task))]
-    known += [] if init_from is None else [_archive_from(init_from, task)]
-    known += [] if sample is None else [_archive_of(task, sample.offspring.genotype, sample.offspring.preference)]
-    if len(known) < 2:
-        return known[0] if known else None
-    rows = [members(archive, (archive.genotype, archive.preference))[1] for archive in known]
-    return _archive_of(task, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows))
 
 
 def _archive_of(task: Task, genotype: Genotype, preference: Float[Any, "solutions objectives"]) -> Archive:
@@ -129,7 +141,7 @@ def _designs(start: Start, task: Task) -> tuple[Float[np.ndarray, "solutions par
         if not isinstance(design, Mapping | Sequence | np.ndarray) or isinstance(design, str):
             raise InputError(f"{row} is {design!r}; give its parameters by name, or a list of them.")
         try:
-            genotypes.append(space.genotype(design))
+            genotypes.append(space.genotype(design.tolist() if isinstance(design, np.ndarray) else design))
         except InputError as error:
             raise InputError(f"{row}: {error}") from error
     return np.stack(genotypes), np.full((len(rows), task.num_objectives), 1 / task.num_objectives, np.float32)
@@ -194,21 +206,20 @@ def _archive_from(source: InitFrom, task: Task) -> Archive:
     return archive
 
 
-def inherit(loop: Loop, source: InitFrom | None, sample: Sample | None, task: Task) -> None:
+def _evaluations_of(source: InitFrom, task: Task) -> list[Evaluations]:
     """Of a run of the same function all that it evaluated; an archive alone does not say what it was made by."""
-    if loop.ledger is None or not isinstance(task, FunctionTask):
-        return
-    if sample is not None and sample.known is not None:
-        loop.ledger.inherit(sample.known)
+    ledger = ledger_for(task)
+    if ledger is None or not isinstance(task, FunctionTask):
+        return []
     if isinstance(source, Run):
         config, folder, known = source.config, source.path, source._evaluations
     elif isinstance(source, str | os.PathLike) and not Path(source).is_file():
         config, folder, known = read_config(Path(source)), Path(source), None
     else:
-        return
+        return []
     if TaskConfig.of(task).difference(config.task):
-        return
+        return []
     if known is None and folder is not None:
         known = read_evaluations(folder, task)
-    if known is not None and known.function and known.function == loop.ledger.evaluations.function:
-        loop.ledger.inherit(known)
+    same = known is not None and known.function and known.function == ledger.evaluations.function
+    return [known] if known is not None and same else []

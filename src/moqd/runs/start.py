@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from moqd.algorithms import Algorithm, make_algorithm
+from moqd.algorithms.algorithm import check_feature_bounds
 from moqd.core.archive import Archive
 from moqd.io.errors import EvaluationError, InputError, to_repeat, to_resume
 from moqd.io.options import checked_seed, whole_number
@@ -31,7 +32,7 @@ from moqd.runs.folder import (
     saved_iteration,
     write_archive,
 )
-from moqd.runs.initial import InitFrom, Start, inherit, initial_archive, with_known_bounds
+from moqd.runs.initial import InitFrom, Start, beginning
 from moqd.runs.journal import FAILURES, JOURNAL
 from moqd.runs.ledger import EVALUATIONS
 from moqd.runs.lock import LOCK, RunLock
@@ -39,10 +40,6 @@ from moqd.runs.loop import Loop
 from moqd.runs.presets import iterations_for
 from moqd.runs.session import Callback, Session
 from moqd.tasks import Task
-
-
-@overload
-def run(algorithm: Algorithm | str, task: Task, *, seeds: Sequence[int], **settings: Any) -> list[Run]: ...
 
 
 @overload
@@ -67,6 +64,10 @@ def run(
     progress: bool = False,
     **options: Any,
 ) -> Run: ...
+
+
+@overload
+def run(algorithm: Algorithm | str, task: Task, *, seeds: Sequence[int], **settings: Any) -> list[Run]: ...
 
 
 def run(
@@ -109,22 +110,32 @@ def run(
     each = [checked_seed(one) for one in ([seed] if seeds is None else seeds)]
     if not each or len(set(each)) < len(each):
         raise InputError(f"seeds is {seeds!r}; give at least one seed, and each only once.")
-    sample = None
-    if isinstance(algorithm, str) and isinstance(task, Task):
-        task, sample = with_known_bounds(task, init_from, each[0])
-        algorithm, options = make_algorithm(algorithm, task, **options), {}
-    if not isinstance(algorithm, Algorithm) or not isinstance(task, Task):
+    if not isinstance(algorithm, str | Algorithm) or not isinstance(task, Task):
         raise InputError("run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).")
-    if options:
+    if isinstance(algorithm, Algorithm) and options:
         raise InputError(f"run knows no {', '.join(options)}; options of an algorithm are given to make_algorithm.")
+    limits = _limits(iterations, evaluations, minutes, patience)
+    if log_every is not None:
+        log_every = whole_number("log_every", log_every, least=1)
     if snapshot_every is not None:
         snapshot_every = whole_number("snapshot_every", snapshot_every, least=1)
     _check_minutes("checkpoint_minutes", checkpoint_minutes)
-    initial = initial_archive(task, start, init_from, sample)
+    # What is wrong is said before anything is evaluated to learn feature bounds from.
+    if isinstance(algorithm, Algorithm):
+        check_feature_bounds(task)
+    elif not task.has_feature_bounds:
+        make_algorithm(algorithm, task.within([(0.0, 1.0)] * task.num_features), **options)
+    folders: list[Path | None] = [None] * len(each)
+    if out is not None:
+        folders = [Path(out) if seeds is None else Path(out) / f"seed-{one}" for one in each]
+    for folder in filter(None, folders):
+        _check_new(folder)
+    task, initial, known = beginning(task, start, init_from, each[0])
+    if isinstance(algorithm, str):
+        algorithm = make_algorithm(algorithm, task, **options)
     loop = Loop(algorithm, task, each[0])
-    limits = _limits(iterations, evaluations, minutes, patience, loop.batch)
-    if log_every is not None:
-        log_every = whole_number("log_every", log_every, least=1)
+    if evaluations is not None:
+        limits["iterations"] = _whole_iterations(evaluations, loop.batch)
     config = RunConfig(
         TaskConfig.of(task),
         AlgorithmConfig.of(algorithm.name, algorithm.config),
@@ -138,10 +149,11 @@ def run(
         surroundings=Surroundings.here(),
     )
     runs = []
-    for one in each:
+    for one, folder in zip(each, folders, strict=True):
         loop.begin_anew(one)
-        inherit(loop, init_from, sample, task)
-        folder = None if out is None else Path(out) if seeds is None else Path(out) / f"seed-{one}"
+        if loop.ledger is not None:
+            for evaluated in known:
+                loop.ledger.inherit(evaluated)
         with _shown(callbacks, progress) as shown:
             runs.append(_begin(loop, task, replace(config, seed=one), folder, initial, shown, control))
     return runs[0] if seeds is None else runs
@@ -197,7 +209,7 @@ def resume(
     algorithm = config.algorithm.make_or_check(folder, task, algorithm)
     limits = {}
     if (iterations, minutes, patience) != (None, None, None):
-        limits = _limits(iterations, None, minutes, patience, config.batch)
+        limits = _limits(iterations, None, minutes, patience)
     with _shown(callbacks, progress) as shown, RunLock(folder) as lock:
         clean_up(folder)
         if oldest_iteration(folder) < 0 and _is_finished(folder, config.iterations):
@@ -232,28 +244,34 @@ def _is_finished(folder: Path, iterations: int) -> bool:
 
 
 def _limits(
-    iterations: int | None, evaluations: int | None, minutes: float | None, patience: int | None, batch: int
+    iterations: int | None, evaluations: int | None, minutes: float | None, patience: int | None
 ) -> dict[str, Any]:
-    """Those of a RunConfig."""
+    """Those of a RunConfig, before it is known how many iterations the evaluations are."""
     if iterations is not None and evaluations is not None:
-        raise InputError(f"iterations is {iterations} and evaluations is {evaluations}; give one and not the other.")
+        raise InputError(
+            f"iterations is {iterations} and evaluations is {evaluations}; give one of the two and not the other."
+        )
     if (iterations, evaluations, minutes, patience) == (None, None, None, None):
         raise InputError("nothing says when the run ends; give iterations, evaluations, minutes or patience.")
     _check_minutes("minutes", 0 if minutes is None else minutes)
-    patience = None if patience is None else whole_number("patience", patience, least=1)
-    limits = {"minutes": minutes, "patience": patience}
-    if iterations is not None:
-        return limits | {"iterations": whole_number("iterations", iterations, least=0, most=MOST_ITERATIONS)}
-    if evaluations is None:
-        return limits | {"iterations": MOST_ITERATIONS}
-    needed = iterations_for(whole_number("evaluations", evaluations, least=0), batch)
+    for name, count in (("iterations", iterations), ("evaluations", evaluations)):
+        whole_number(name, 0 if count is None else count, least=0)
+    return {
+        "iterations": MOST_ITERATIONS if iterations is None else int(iterations),
+        "minutes": minutes,
+        "patience": None if patience is None else whole_number("patience", patience, least=1),
+    }
+
+
+def _whole_iterations(evaluations: int, batch: int) -> int:
+    needed = iterations_for(evaluations, batch)
     if needed * batch != evaluations:
         warnings.warn(
             f"evaluations={evaluations} is not a multiple of the batch of {batch}: {(needed + 1) * batch} will be "
             "made, the first, random batch included.",
             stacklevel=3,
         )
-    return limits | {"iterations": needed}
+    return needed
 
 
 def _check_minutes(argument: str, minutes: Any) -> None:
@@ -263,14 +281,18 @@ def _check_minutes(argument: str, minutes: Any) -> None:
 
 def _new_folder(folder: Path) -> Path:
     try:
-        taken = folder.exists() and (not folder.is_dir() or not all(map(_is_left_over, folder.iterdir())))
-        if not taken:
-            folder.mkdir(parents=True, exist_ok=True)
-            return folder
+        _check_new(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
     except OSError as error:
         raise InputError(
             f"out is {str(folder)!r}, which cannot be made ({error.strerror}); give a folder that you may write to."
         ) from error
+
+
+def _check_new(folder: Path) -> None:
+    if not folder.exists() or (folder.is_dir() and all(map(_is_left_over, folder.iterdir()))):
+        return
     if (folder / CONFIG).exists():
         raise InputError(
             f"out is {str(folder)!r}, which holds a run already; continue that with: {to_resume(folder)}, or write to "
