@@ -10,6 +10,7 @@ import moqd
 from moqd.cli.main import main
 from moqd.cli.train import plan_of
 from moqd.core.tessellation import grid_centroids
+from moqd.runs.ledger import read_evaluations
 
 
 def test_train_writes_a_run_and_a_picture(tmp_path, capsys):
@@ -26,6 +27,20 @@ def test_train_writes_a_run_and_a_picture(tmp_path, capsys):
     assert "iteration 3/3" in printed
     assert main([*arguments, "--iterations", "3", "--out", str(folder)]) == 2
     assert f"holds a run already; continue that with: moqd resume {folder}, or write to" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("odd_task")
+def test_known_designs_and_no_time_for_more_with_several_seeds(tmp_path, capsys):
+    designs, small = tmp_path / "designs.csv", ["--ga-batch", "8", "--num-cells", "4"]
+    designs.write_text("kind,x\nnan,0.25\ninf,0.125\n")
+    arguments = ["train", "odd", *small, "--minutes", "0", "--seed", "3", "4", "--start", str(designs)]
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.count("ended at iteration 0, because its time (0 min) is over.") == 2
+    for seed in (3, 4):
+        run = moqd.load_run(tmp_path / "out" / f"seed-{seed}")
+        assert (run.config.seed, run.config.minutes, run.config.iterations) == (seed, 0, 0)
+        assert run.metrics["evaluations"].tolist() == [10]
+        assert read_evaluations(run.path, run.task).parameters[:2].tolist() == [[0.25, 1], [0.125, 0]]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from moqd.runs.compilation import COMPILE, HIT
-from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
+from moqd.runs.config import MOST_ITERATIONS, AlgorithmConfig, RunConfig, TaskConfig
 from moqd.runs.display import Display
 from moqd.runs.folder import Run
 
@@ -122,6 +122,23 @@ def test_a_resumed_run_is_as_fast_as_it_is_now():
         assert "ev/s" not in printed(display)[-1]
         display.on_log(row_at(520, 9002.0, env_steps=5.1e6))
     assert "iteration 520/600  9002.0 s  320 ev/s  50,000 steps/s  0:00:16 left" in printed(display)[-1]
+
+
+def test_it_is_said_once_that_a_run_is_resumed_and_no_more_than_is_known():
+    """That of ten minutes seven and a half are over; how many iterations there will be, nobody knows."""
+    config = replace(CONFIG, iterations=MOST_ITERATIONS, minutes=10.0, patience=50)
+    with Display(console(terminal=False)) as display:
+        display.on_start(config)
+        for iteration in (500, 501, 502):
+            display.on_progress(iteration)
+        display.on_log(row_at(510, 450.0))
+        display.on_end(Mock(spec=Run, ended="ended at iteration 520."))
+        assert "compiling" not in picture(display)
+    lines = printed(display)
+    assert lines[0] == "mome-p2c on hop[bold]per: iterations of 64 evaluations, 10 minutes, patience of 50 iterations"
+    assert lines[2] == "goes on from iteration 500"
+    assert lines[3].startswith("iteration 510  450.0 s  0:02:30 left  moqd_score")
+    assert lines[4:] == ["ended at iteration 520."]
 
 
 def test_only_the_last_minute_counts():

@@ -55,7 +55,7 @@ def test_the_time_is_kept_saved_and_extended(clock, whole, tmp_path):
     run = moqd.run(**given, minutes=1, out=tmp_path / "run")
     assert run.metrics["iteration"].tolist() == [0, 1, 2, 3]
     assert run.metrics["seconds"].tolist() == [16, 32, 48, 64]
-    assert run.ended == "ended at iteration 3, because its 1 minutes are over."
+    assert run.ended == "ended at iteration 3, because its time (1 min) is over."
     said = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (said["iterations"], said["minutes"], said["log_every"]) == (3, 1, None)
     assert moqd.load_run(tmp_path / "run").config == run.config

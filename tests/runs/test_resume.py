@@ -386,6 +386,8 @@ def test_a_stop_between_two_looks_is_saved_too(tmp_path):
         moqd.run(small(task), task, iterations=90, out=tmp_path / "run", control=Late())
     assert newest(tmp_path / "run") == 20
     assert same(stopped.value.archive, moqd.load_run(tmp_path / "run").archive)
+    assert same(stopped.value.run.archive, stopped.value.archive)
+    assert stopped.value.run.metrics["iteration"].tolist() == [0, 10, 20]
 
 
 @pytest.mark.slow

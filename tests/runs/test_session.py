@@ -220,11 +220,13 @@ def test_an_interrupted_run_keeps_what_it_found(tmp_path):
         feature_names=["f"],
         feature_bounds=[(0, 1)],
     )
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as interrupt:
         moqd.run(small(task), task, iterations=100, out=tmp_path / "run")
     loaded = moqd.load_run(tmp_path / "run", task=task)
     assert loaded.metrics["iteration"].tolist() == [0, 10, 20]
     assert np.asarray(loaded.archive.valid).sum() >= loaded.metrics["num_solutions"][-1]
+    assert np.array_equal(interrupt.value.run.archive.valid, loaded.archive.valid)
+    assert interrupt.value.run.path == tmp_path / "run"
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,14 @@ def test_the_policy_is_what_the_environment_asks_for():
     assert (policy.num_obs, policy.num_actions, policy.hidden_sizes, policy.control_rate) == (3, 1, (8,), 20.0)
 
 
+def test_bounds_that_are_not_known_are_left_to_a_run():
+    task = cart_task(features={"a": (ANY[0], None), "b": ANY})
+    assert (task.has_feature_bounds, task.feature_bounds[1]) == (False, ANY[1])
+    learned = task.within([(-2.0, 3.0), (7.0, 8.0)])
+    assert (learned.has_feature_bounds, learned.feature_bounds) == (True, ((-2.0, 3.0), ANY[1]))
+    assert learned.env is task.env
+
+
 def test_no_features_are_one_cell():
     evaluation = cart_task(features={}).evaluate_fitness(jax.random.key(0), some_policies())
     assert evaluation.feature.shape == (BATCH, 0)

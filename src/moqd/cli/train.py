@@ -16,7 +16,7 @@ from moqd.core.devices import use_devices
 from moqd.io.errors import InputError, known_name
 from moqd.io.options import overridden, restored
 from moqd.runs.compilation import use_cache
-from moqd.runs.config import usual_log_every
+from moqd.runs.config import TaskConfig, usual_log_every
 from moqd.runs.folder import CONFIG, INITIAL, read_config
 from moqd.runs.presets import iterations_for
 from moqd.runs.start import run
@@ -86,6 +86,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
     use_cache()
     of_task = {"resamples": plan.resamples} | asdict(plan.task) | {"reference_point": options.reference_point}
     task = make_task(plan.task_name, **of_task)
+    task = task if plan.again is None else plan.again.with_bounds(task)
     settings = {name: getattr(options, name) for name in SETTINGS} | asdict(plan.algorithm)
     settings |= _limits(plan) | {"start": options.start, "init_from": plan.init_from}
     seeds = options.seed if isinstance(options.seed, tuple) else (options.seed,)
@@ -127,6 +128,8 @@ class Plan(NamedTuple):
     init_from: Any = None
     resamples: int | None = None
     """Of the run to repeat, where they are not an option of the task's own."""
+    again: TaskConfig | None = None
+    """The task of the run to repeat, whose feature bounds it may have learned."""
 
 
 def plan_of(arguments: Sequence[str], out: Console) -> Plan:
@@ -189,4 +192,6 @@ def _defaults_again(path: Path, given: Mapping[str, Any], named: str | None) -> 
     budget: dict[str, Any] = {"iterations": config.iterations}
     if not config.of_iterations:  # it has not ended
         budget = {"minutes": config.minutes, "patience": config.patience}
-    return Plan(general, name, task_config, algorithm, algorithm_config, budget, None, init_from, resamples)
+    return Plan(
+        general, name, task_config, algorithm, algorithm_config, budget, None, init_from, resamples, config.task
+    )

@@ -242,7 +242,7 @@ class Session:
         if iteration >= config.iterations:
             return ""
         if config.minutes is not None and self._seconds() >= 60 * config.minutes:
-            return f"ended at iteration {iteration}, because its {config.minutes:g} minutes are over."
+            return f"ended at iteration {iteration}, because its time ({config.minutes:g} min) is over."
         if config.patience is not None:
             best = max(self.rows, key=lambda row: row["moqd_score"])["iteration"]  # the first of them
             if self.rows[-1]["iteration"] - best >= config.patience:
