@@ -72,7 +72,7 @@ def test_an_interrupted_run_ends_the_same(traceable, tmp_path):
 def test_a_finished_run_is_extended(tmp_path):
     task = moqd.make_task("arm-2")
     long = moqd.run(small(task), task, iterations=30, out=tmp_path / "long")
-    moqd.run(small(task), task, iterations=12, out=tmp_path / "short")
+    moqd.run(small(task), task, iterations=12, log_every=10, out=tmp_path / "short")
     again = moqd.resume(tmp_path / "short")
     assert again.metrics["iteration"].tolist() == [0, 10, 12]
     extended = moqd.resume(tmp_path / "short", iterations=30)
@@ -94,7 +94,7 @@ def test_without_a_checkpoint_a_run_starts_anew(tmp_path):
 
 def test_rows_beyond_the_checkpoint_are_dropped(tmp_path):
     task = moqd.make_task("arm-2")
-    whole = interrupted(small(task), task, tmp_path / "run", at=(10,), iterations=30)
+    whole = interrupted(small(task), task, tmp_path / "run", at=(10,), iterations=30, log_every=10)
     newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
     assert newest.name == "00000030"
     shutil.rmtree(newest)
@@ -172,7 +172,7 @@ def test_a_run_in_use_is_not_resumed(tmp_path):
 def test_what_resume_needs_is_asked_for(tmp_path):
     task = bowl()
     algorithm = small(task)._replace(name="my own")
-    moqd.run(algorithm, task, iterations=2, out=tmp_path / "run")
+    moqd.run(algorithm, task, iterations=2, log_every=10, out=tmp_path / "run")
     with pytest.raises(moqd.InputError, match="which is not one of moqd's; pass it as"):
         moqd.resume(tmp_path / "run")
     with pytest.raises(moqd.InputError, match="of the algorithm 'my own', which is not one of moqd's; pass it"):
@@ -383,7 +383,7 @@ def test_a_stop_between_two_looks_is_saved_too(tmp_path):
 
     task = moqd.make_task("arm-2")
     with pytest.raises(moqd.StoppedError) as stopped:
-        moqd.run(small(task), task, iterations=90, out=tmp_path / "run", control=Late())
+        moqd.run(small(task), task, iterations=90, log_every=10, out=tmp_path / "run", control=Late())
     assert newest(tmp_path / "run") == 20
     assert same(stopped.value.archive, moqd.load_run(tmp_path / "run").archive)
     assert same(stopped.value.run.archive, stopped.value.archive)
