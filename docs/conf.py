@@ -14,6 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import moqd
+from moqd.cli.main import COMMANDS
+from moqd.core.metrics import METRICS
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -69,15 +71,32 @@ class CommandLine(SphinxDirective):
         return [block]
 
 
+class Overview(SphinxDirective):
+    """The commands, each with what it does."""
+
+    def run(self) -> list[nodes.Node]:
+        text = "\n".join(f"{f'moqd {name} {example}':<38}{summary}" for name, (example, summary) in COMMANDS.items())
+        block = nodes.literal_block(text, text)
+        block["language"] = "text"
+        return [block]
+
+
+class Metrics(SphinxDirective):
+    """The table of metrics."""
+
+    def run(self) -> list[nodes.Node]:
+        lines = ["| column of `metrics.csv` | what it is | better |", "| --- | --- | --- |"]
+        for name, metric in METRICS.items():
+            lines.append(f"| `{name}` | {metric.meaning} | {'lower' if metric.less_is_better else 'higher'} |")
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
 def without_empty_words(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Python's own words for a field that has no docstring say nothing."""
     if lines and re.match(r"Alias for field number \d+", lines[0]):
         lines.clear()
     if what == "class" and lines and re.match(r"\w+\(.*\)$", " ".join(lines).strip()):
         lines.clear()  # what a dataclass without a docstring says
-
-
-AXES = re.compile(r"\b(Bool|Float|Int|UInt8|Shaped)\[(?:Array|ndarray), '([^']*)'\]")
 
 
 def without_long_types(
@@ -113,6 +132,8 @@ def copy_reports(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     sys.path.insert(0, str(HERE))
     app.add_directive("moqd", CommandLine)
+    app.add_directive("moqd-overview", Overview)
+    app.add_directive("metrics", Metrics)
     app.connect("autodoc-process-docstring", without_empty_words)
     app.connect("autodoc-process-signature", without_long_types)
     app.connect("source-read", for_the_site)

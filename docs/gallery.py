@@ -46,7 +46,8 @@ def draw_spring(wire, coil, turns):
     )
     box = f"{-10 * wire:.1f} {-10 * wire:.1f} {width + 20 * wire:.1f} {height:.1f}"
     style = f'stroke="#3b6ea5" stroke-width="{10 * wire:.1f}" stroke-linecap="round"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="100%" height="100%"><g {style}>{lines}</g></svg>'
+    size = f'viewBox="{box}" width="100%" height="100%"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><g {style}>{lines}</g></svg>'
 
 
 def tank(radius, length, wall):
