@@ -1,14 +1,19 @@
 """The documentation site: `make docs` builds it into site/, strictly and offline."""
 
+import inspect
 import io
 import re
 import shutil
 import sys
+from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
+import sphinx.util.typing
 from docutils import nodes
+from numpy.typing import ArrayLike
 from rich.console import Console
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -63,7 +68,10 @@ class CommandLine(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         command, *words = self.arguments[0].split()
         text = io.StringIO()
-        code = import_module(f"moqd.cli.{command}").main(words, Console(file=text, width=100))
+        try:
+            code = import_module(f"moqd.cli.{command}").main(words, Console(file=text, width=100))
+        except SystemExit as end:  # which is how --help ends
+            code = end.code
         if code:
             raise self.error(f"moqd {self.arguments[0]} ended with code {code}")
         block = nodes.literal_block(text.getvalue(), text.getvalue().strip("\n"))
@@ -99,14 +107,62 @@ def without_empty_words(app: Sphinx, what: str, name: str, obj: Any, options: An
         lines.clear()  # what a dataclass without a docstring says
 
 
-def without_long_types(
+def fields_without_types(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None] | None:
-    """A NamedTuple or a dataclass says the types of its fields below, field by field."""
-    if what == "class" and (hasattr(obj, "_fields") or hasattr(obj, "__dataclass_fields__")):
-        names = getattr(obj, "_fields", None)
-        return ("(" + ", ".join(names) + ")" if names else signature, None)
-    return None
+    """Of a NamedTuple or a dataclass: the types of its fields are said below, field by field.
+
+    Elsewhere, a constant that is a default is shown by its value.
+    """
+    if what != "class" or not (hasattr(obj, "_fields") or is_dataclass(obj)):
+        known = getattr(obj.__init__ if what == "class" else obj, "__globals__", {})
+        value = lambda found: repr(known.get(found[1], found[1]))  # noqa: E731
+        return (signature and re.sub(r"(?<== )([A-Z_]{2,})(?=[,)])", value, signature), returns)
+    parameters = [one for one in inspect.signature(obj).parameters.values() if not one.name.startswith("_")]
+    shown = [
+        one.replace(annotation=one.empty, default=one.default if isinstance(one.default, PLAIN) else DOTS)
+        if one.default is not one.empty
+        else one.replace(annotation=one.empty)
+        for one in parameters
+    ]
+    return str(inspect.Signature(shown)), None
+
+
+PLAIN = (str, int, float, tuple, NoneType)
+
+
+class Dots:
+    """A default that is too long to be shown."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+DOTS = Dots()
+
+
+ARRAY = "jaxlib._jax.Array"
+
+
+def name_types() -> None:
+    """Types that stand for many have their own names, and arrays are JAX's `Array`, wherever that is defined."""
+    modes = ("fully-qualified-except-typing", "fully-qualified", "smart")
+    original = sphinx.util.typing.stringify_annotation
+    long = {
+        original(alias, mode).replace(ARRAY, "Array"): name
+        for mode in modes
+        for alias, name in ((ArrayLike, "~numpy.typing.ArrayLike"), (moqd.Key, "~moqd.Key"))
+    }
+
+    def named(annotation: Any, /, mode: str = modes[0], *, short_literals: bool = False) -> str:
+        text = original(annotation, mode, short_literals=short_literals).replace(ARRAY, "Array")
+        for many, name in long.items():
+            text = text.replace(many, name if mode == "smart" else name.rpartition(".")[2])
+        return text
+
+    for module in list(sys.modules.values()):
+        if getattr(module, "stringify_annotation", None) is original:
+            module.stringify_annotation = named  # type: ignore[attr-defined]
 
 
 def for_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -130,11 +186,11 @@ def copy_reports(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    sys.path.insert(0, str(HERE))
     app.add_directive("moqd", CommandLine)
     app.add_directive("moqd-overview", Overview)
     app.add_directive("metrics", Metrics)
     app.connect("autodoc-process-docstring", without_empty_words)
-    app.connect("autodoc-process-signature", without_long_types)
+    app.connect("autodoc-process-signature", fields_without_types)
+    app.connect("builder-inited", lambda app: name_types())
     app.connect("source-read", for_the_site)
     app.connect("build-finished", copy_reports)
