@@ -43,6 +43,7 @@ html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "material"
 
+smartquotes = False  # or flags lose a hyphen
 default_role = "code"  # docstrings write `names` as Markdown does
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
@@ -166,8 +167,9 @@ def name_types() -> None:
 
 
 def for_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Links into results/, which readers of the files can follow, lead to pages of the site."""
-    text = source[0].replace("(../CONTRIBUTING.md)", "(contributing.md)")
+    """Links into results/, which readers of the files can follow, lead to pages of the site; pages have titles here."""
+    text = re.sub(r"\[([\w-]+\.md)\]\(((?:\.\./|reference/)?\1(?:#[\w-]+)?)\)", r"[](\2)", source[0])
+    text = text.replace("(../CONTRIBUTING.md)", "(contributing.md)")
     text = text.replace("(../results/bench/README.md)", "(benchmarks.md)")
     text = text.replace("(../results/bench/design/README.md)", "(benchmarks-design.md)")
     text = re.sub(r"\[([^\]]*)\]\(\.\./results/records\)", r"\1", text)

@@ -36,18 +36,17 @@ def springs() -> moqd.Task:
 
 
 def draw_spring(wire, coil, turns):
-    """From the side, 10 pixels to a millimetre, wound with a gap as wide as the wire."""
-    width, pitch = 10 * coil, 20 * wire
-    height = pitch * turns + 20 * wire
-    lines = "".join(
-        f'<line x1="0" y1="{pitch * i:.1f}" x2="{width:.1f}" y2="{pitch * (i + 0.5):.1f}"/>'
-        f'<line x1="{width:.1f}" y1="{pitch * (i + 0.5):.1f}" x2="0" y2="{pitch * (i + 1):.1f}" stroke-opacity="0.35"/>'
-        for i in range(int(turns))
+    """From the side, 10 pixels to a millimetre, wound with a gap as wide as the wire; the back is paler."""
+    width, pitch, edge = round(10 * coil), 20 * wire, 10 * wire
+    ends = [(round(pitch * i), round(pitch * (i + 0.5)), round(pitch * (i + 1))) for i in range(int(turns))]
+    front = "".join(f"M0 {top}L{width} {middle}" for top, middle, _ in ends)
+    back = "".join(f"M{width} {middle}L0 {bottom}" for _, middle, bottom in ends)
+    box = f"{-edge:.0f} {-edge:.0f} {width + 2 * edge:.0f} {pitch * turns + 2 * edge:.0f}"
+    style = f'stroke="#3b6ea5" stroke-width="{edge:.0f}" stroke-linecap="round"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="100%" height="100%">'
+        f'<g {style}><path d="{back}" opacity="0.35"/><path d="{front}"/></g></svg>'
     )
-    box = f"{-10 * wire:.1f} {-10 * wire:.1f} {width + 20 * wire:.1f} {height:.1f}"
-    style = f'stroke="#3b6ea5" stroke-width="{10 * wire:.1f}" stroke-linecap="round"'
-    size = f'viewBox="{box}" width="100%" height="100%"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><g {style}>{lines}</g></svg>'
 
 
 def tank(radius, length, wall):
@@ -81,7 +80,7 @@ def main() -> None:
         page = GALLERY / f"{name}.html"
         if not page.exists():
             run = moqd.run("mome", make(), iterations=200, num_cells=100, front_length=20)
-            moqd.explore(run, page)
+            moqd.explore(run, page, gaits="all")
             print(f"{run} -> {page}")
 
 
