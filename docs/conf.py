@@ -166,9 +166,19 @@ def name_types() -> None:
             module.stringify_annotation = named  # type: ignore[attr-defined]
 
 
+TITLES = {
+    name: title for title, name in re.findall(r"^(.+) <([\w-]+)>$", (HERE / "index.md").read_text(), re.MULTILINE)
+}
+"""What the navigation calls a page, where that is not its own title."""
+
+
 def for_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
     """Links into results/, which readers of the files can follow, lead to pages of the site; pages have titles here."""
-    text = re.sub(r"\[([\w-]+\.md)\]\(((?:\.\./|reference/)?\1(?:#[\w-]+)?)\)", r"[](\2)", source[0])
+    text = re.sub(
+        r"\[([\w-]+)\.md\]\(((?:\.\./|reference/)?\1\.md(?:#[\w-]+)?)\)",
+        lambda found: f"[{TITLES.get(found[1], '')}]({found[2]})",
+        source[0],
+    )
     text = text.replace("(../CONTRIBUTING.md)", "(contributing.md)")
     text = text.replace("(../results/bench/README.md)", "(benchmarks.md)")
     text = text.replace("(../results/bench/design/README.md)", "(benchmarks-design.md)")
