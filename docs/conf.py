@@ -189,12 +189,11 @@ def for_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def copy_reports(app: Sphinx, error: Exception | None) -> None:
-    """The reports of the studies that the evidence is taken from."""
+    """The reports of the studies that the evidence is taken from, with the tables and figures that they link to."""
     if error is None and app.builder.name == "html":
         for report in sorted(RESULTS.glob("*/report.html")):
-            place = Path(app.outdir) / "results" / report.parent.name / report.name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(report, place)
+            place = Path(app.outdir) / "results" / report.parent.name
+            shutil.copytree(report.parent, place, ignore=shutil.ignore_patterns("*.md"), dirs_exist_ok=True)
 
 
 def setup(app: Sphinx) -> None:
