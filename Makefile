@@ -42,7 +42,7 @@ bench: $(VENV)/.bench-installed  ## measure against QDax and pymoo, as ratios
 
 docs: install  ## the documentation as a site, in site/
 	$(BIN)/python docs/gallery.py
-	$(BIN)/python -m sphinx -b html -n -W --keep-going -q -d .sphinx docs site
+	$(BIN)/python -m sphinx -b html -n -W -E --keep-going -q -d .sphinx docs site
 	@echo "open site/index.html"
 
 dist: install  ## the wheel, in dist/

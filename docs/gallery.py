@@ -1,6 +1,6 @@
 """Writes the explorer pages of the gallery into docs/_built/gallery, where the site takes them from.
 
-Three small problems, a few seconds each; a page that exists is left as it is.
+Three small problems, a few seconds each. A page that exists is left as it is: remove the folder to make all of them anew.
 """
 
 from pathlib import Path
@@ -44,7 +44,7 @@ def draw_spring(wire, coil, turns):
     box = f"{-edge:.0f} {-edge:.0f} {width + 2 * edge:.0f} {pitch * turns + 2 * edge:.0f}"
     style = f'stroke="#3b6ea5" stroke-width="{edge:.0f}" stroke-linecap="round"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="100%" height="100%">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" style="width: 100%; height: 92vh">'
         f'<g {style}><path d="{back}" opacity="0.35"/><path d="{front}"/></g></svg>'
     )
 
