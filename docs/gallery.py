@@ -1,6 +1,6 @@
 """Writes the explorer pages of the gallery into docs/_built/gallery, where the site takes them from.
 
-Three small problems, a few seconds each. A page that exists is left as it is: remove the folder to make all of them anew.
+Three small problems, a few seconds each. A page that exists is left as it is; remove the folder to make them anew.
 """
 
 from pathlib import Path

@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -62,11 +64,22 @@ def public_names() -> list[str]:
     return [*(name for name in moqd.__all__ if name != "features"), *functions, *figures]
 
 
+def all_figures() -> list[str]:
+    modules = [import_module(f"moqd.plots.{one.name}") for one in iter_modules(moqd.plots.__path__)]
+    return [
+        f"{module.__name__.removeprefix('moqd.')}.{name}"
+        for module in modules
+        for name, one in inspect.getmembers(module, inspect.isfunction)
+        if name.endswith("_figure") and one.__module__ == module.__name__
+    ]
+
+
 def test_every_public_name_has_an_entry_and_an_example():
     text = "\n".join(page.read_text() for page in REFERENCE)
     code = "\n".join(code for page in REFERENCE for code in examples(page, slow=True))
     entries = re.findall(r"^\.\. (?:auto\w+|py:type):: moqd\.(\S+)$", text, re.MULTILINE)
     assert len(entries) == len(set(entries))
+    assert [name for name in all_figures() if name not in entries] == []
     assert [name for name in public_names() if name not in entries] == []
     assert [name for name in public_names() if not re.search(rf"\b{name.split('.')[-1]}\b", code)] == []
 
