@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml --extra all
 
+unexport PYTHONDONTWRITEBYTECODE # compiling imports anew would take each process seconds
+
 .PHONY: help install demo test test-slow bench docs dist lint format lock clean
 
 help:  ## this list
@@ -19,6 +21,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@echo "installing into $(VENV) ..."
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # all cores; a few files of packages are templates
 	@touch $@
 
 $(VENV)/.bench-installed: requirements-bench.lock $(VENV)/.installed

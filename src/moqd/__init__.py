@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         make_task,
         replay,
     )
+    from moqd.tasks.problem import problem
 else:
     __getattr__, __dir__ = lazy(__name__, __file__)
 
@@ -84,6 +85,7 @@ __all__ = [
     "merge",
     "non_dominated",
     "pick",
+    "problem",
     "reevaluate",
     "replay",
     "resume",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from moqd.report.document import Grid, Heading, Items, Notice, Paragraph, Picture, Span, code, link, strong
+from moqd.report.document import Grid, Heading, Items, Notice, Paragraph, Picture, Span, code, strong
 from moqd.report.markdown import markdown
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -47,9 +47,9 @@ def test_code_is_as_it_was_written(text):
 
 
 def test_what_texts_look_like():
-    pieces = ("plain, ", strong("bold"), " and ", link("a_b", "tables/a.csv"), Span("1 to 2", "quiet"))
+    pieces = ("plain, ", strong("bold"), " and ", Span("a_b", address="tables/a.csv"), Span("1 to 2", "quiet"))
     assert markdown([Paragraph(pieces)]) == "plain, **bold** and [a_b](tables/a.csv) (1 to 2)\n"
-    assert markdown([Notice((strong("Mind"), " the gap"), "warning")]) == "> [!WARNING]\n> **Mind** the gap\n"
+    assert markdown([Notice("Mind", " the gap")]) == "> [!WARNING]\n> **Mind** the gap\n"
     grid = Grid(("name", "number"), (("a", "1"), ("b", "2")), "Two of them.", right=[1])
     table = "| name | number |\n| --- | ---: |\n| a | 1 |\n| b | 2 |"
     assert markdown([grid, Picture("x", "An x."), grid]) == (

@@ -201,16 +201,16 @@ def test_hostile_checkpoints_are_refused(saved, copy, attack, tmp_path):
 
 
 def test_storage_that_fails_for_a_moment_costs_no_checkpoint(saved, copy, monkeypatch):
-    sha256_of = checkpoints.sha256_of
+    sha256_of = checkpoints.files.sha256_of
 
     def flaky(path):
         monkeypatch.undo()
         raise OSError(116, "Stale file handle")
 
-    monkeypatch.setattr(checkpoints, "sha256_of", flaky)
+    monkeypatch.setattr(checkpoints.files, "sha256_of", flaky)
     with pytest.warns(UserWarning, match="Stale file handle.* The run goes on from iteration 2"):
         assert saved.newest(copy).facts["iteration"] == 2
-    assert checkpoints.sha256_of is sha256_of
+    assert checkpoints.files.sha256_of is sha256_of
     assert saved.newest(copy).facts["iteration"] == 3
 
 

@@ -542,7 +542,7 @@ def test_a_ray_task_that_is_cancelled_waits_until_its_run_has_saved(monkeypatch,
 
 def test_a_cluster_that_has_nothing_to_do_is_waited_for(monkeypatch):
     workers, slept = RayWorkers.__new__(RayWorkers), []
-    workers._names = {}
+    workers._under_way = {}
     monkeypatch.setattr("moqd.study.workers.time.sleep", slept.append)
     assert workers.ended(0.5) == []
     assert slept == [0.5]
@@ -571,9 +571,6 @@ def test_an_error_of_the_display_does_not_leave_workers_behind(tmp_path):
 
         def stop(self):
             self.stopped = True
-
-        def kill(self):
-            pass
 
     told = Told()
     with pytest.raises(OSError, match="stale"):
@@ -623,9 +620,6 @@ def test_what_another_study_makes_is_waited_for_and_not_made_again(whole, tmp_pa
             return [(run.key, Ending.BUSY)]
 
         def stop(self):
-            raise AssertionError
-
-        def kill(self):
             raise AssertionError
 
     workers, watcher = Find(), Busy()

@@ -75,7 +75,7 @@ def test_without_features_the_function_returns_objectives_alone():
         ({"feature_bounds": [(3, 3)]}, r"feature_bounds\[0\] is \(3, 3\)"),
         ({"feature_bounds": [(1.7e9, 1.7e9 + 60)]}, r"feature_bounds\[0\] is .*32 bits.*; subtract an offset"),
         ({"feature_bounds": [(-3e38, 3e38)]}, r"feature_bounds\[0\] is .*32 bits.* or scale it"),
-        ({"feature_bounds": []}, "feature_bounds has 0 entries, but feature_names has 1"),
+        ({"feature_bounds": []}, r"feature_bounds is \(\); give \(lowest, highest\) for each feature name"),
         ({"reference_point": [0.0]}, r"reference_point is \[0.0\]; give 2 finite numbers.*gain, cost"),
         ({"minimised": ["costs"]}, "unknown objective 'costs' of minimised; did you mean 'cost'"),
         ({"objective_names": "gain"}, "objective_names is 'gain'; give a list"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from moqd import InputError
-from moqd.tasks.pool import ProcessPool, make_pool
+from moqd.tasks.pool import ProcessPool, check_pool
 
 FACTOR = 3
 
@@ -163,7 +163,7 @@ def test_ray_does_the_same():
 )
 def test_mistakes_are_one_sentence(options, said):
     with pytest.raises(InputError, match=said):
-        make_pool(function=made_awkward(), **options)
+        check_pool(**options)
 
 
 def test_programs_that_read_are_at_the_end_of_their_input():

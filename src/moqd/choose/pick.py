@@ -8,6 +8,7 @@ a test checks it.
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -16,13 +17,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from moqd.choose.export import told_apart
 from moqd.core.metrics import non_dominated
 from moqd.core.types import Genotype
-from moqd.io.errors import InputError, unknown_name
+from moqd.io.errors import InputError, known_name
 from moqd.io.options import checked_seed
 from moqd.runs.folder import Run, Solutions
 from moqd.tasks import FunctionTask, Replay, Task
@@ -41,6 +42,7 @@ AUGMENTATION = 1e-3
 MOST_WEIGHTS = 300
 """Approximate number of preferences that the rule `knee` averages over."""
 Objectives = Float[np.ndarray, "solutions objectives"]
+Values = Float[np.ndarray, "solutions"]
 
 
 class Limit(NamedTuple):
@@ -53,9 +55,6 @@ class Limit(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.objective}{self.relation}{self.value!r}"
-
-    def holds(self, values: Float[np.ndarray, "solutions"]) -> Bool[np.ndarray, "solutions"]:
-        return values >= self.value if self.relation == ">=" else values <= self.value
 
 
 class Scale(NamedTuple):
@@ -152,14 +151,11 @@ def choose(
 ) -> Choice:
     """Like `pick`, but returns the row and the candidates that it was chosen from."""
     task = run.task
-    if rule not in RULES:
-        raise unknown_name("rule", rule, RULES)
+    known_name("rule", rule, RULES)
     weights = _weights(task, preference)
     if len(solutions.cell) == 0:
         raise InputError("the archive is empty; there is nothing to choose from.")
-    candidates = np.nonzero(within(task, solutions.objectives, parsed(task, limits)))[0]
-    if len(candidates) == 0:
-        raise InputError(_nothing_within(task, solutions.objectives, parsed(task, limits)))
+    candidates = _within(task, solutions.objectives, parsed(task, limits))
     if feature is not None:
         candidates = _in_nearest_cell(run, solutions, candidates, feature)
     fitness = solutions.objectives.astype(float) * task.direction
@@ -183,12 +179,10 @@ def global_front_rows(fitness: Objectives) -> Int[np.ndarray, "_"]:
     return np.flatnonzero(non_dominated(fitness))
 
 
-def values_by(
-    rule: str, scaled: Objectives, weights: Float[np.ndarray, "objectives"]
-) -> Float[np.ndarray, "solutions"]:
+def values_by(rule: str, scaled: Objectives, weights: Float[np.ndarray, "objectives"]) -> Values:
     """The value of each solution by a rule; higher is better."""
     if rule == "weighted":
-        return _weighted_sum(scaled, weights)
+        return _sum(scaled * weights)
     if rule == "achievement":
         regret = weights * (1.0 - scaled)
         return -(np.max(regret, axis=1) + AUGMENTATION * _sum(regret))
@@ -210,7 +204,7 @@ def _marginal_utility(scaled: Objectives) -> Float[np.ndarray, "solutions"]:
     value = np.zeros(len(scaled))
     lattice = simplex_lattice(scaled.shape[1])
     for weights in lattice:
-        utility = _weighted_sum(scaled, weights)
+        utility = _sum(scaled * weights)
         best = int(np.argmax(utility))
         others = np.delete(utility, best)
         value[best] += utility[best] - np.max(others) if len(others) else 1.0
@@ -230,10 +224,6 @@ def simplex_lattice(num_objectives: int) -> Float[np.ndarray, "weights objective
     return np.asarray(rows, float) / steps
 
 
-def _weighted_sum(scaled: Objectives, weights: Float[np.ndarray, "objectives"]) -> Float[np.ndarray, "solutions"]:
-    return _sum(scaled * weights)
-
-
 def _sum(rows: Objectives) -> Float[np.ndarray, "solutions"]:
     """From the first objective to the last, so that the page's sums are the same to the last bit."""
     total = np.zeros(len(rows))
@@ -242,12 +232,19 @@ def _sum(rows: Objectives) -> Float[np.ndarray, "solutions"]:
     return total
 
 
-def within(task: Task, objectives: Objectives, limits: Sequence[Limit]) -> Bool[np.ndarray, "solutions"]:
-    """Which solutions are within all limits."""
+def _within(task: Task, objectives: Objectives, limits: Sequence[Limit]) -> Int[np.ndarray, "_"]:
+    """The rows that are within all limits."""
+    columns = dict(zip(task.objective_names, objectives.T, strict=True))
     keeps = np.ones(len(objectives), bool)
     for limit in limits:
-        keeps &= limit.holds(objectives[:, task.objective_names.index(limit.objective)].astype(float))
-    return keeps
+        values = columns[limit.objective].astype(float)
+        keeps &= values >= limit.value if limit.relation == ">=" else values <= limit.value
+    if not keeps.any():
+        limited = {limit.objective: columns[limit.objective] for limit in limits}
+        ranges = [f"{name} ranges from {values.min():g} to {values.max():g}" for name, values in limited.items()]
+        within = " and ".join(map(str, limits))
+        raise InputError(f"no solution is within {within}; in the archive {', '.join(ranges)}: relax a limit.")
+    return np.flatnonzero(keeps)
 
 
 def parsed(task: Task, limits: Sequence[str | Limit]) -> list[Limit]:
@@ -258,47 +255,28 @@ def parsed(task: Task, limits: Sequence[str | Limit]) -> list[Limit]:
 
 
 def _limit(task: Task, text: str) -> Limit:
-    found = re.fullmatch(r"(.+)(>=|<=)\s*(\S+)\s*", text, re.DOTALL)
-    try:
-        if found is None:
-            raise ValueError
-        value = float(found[3])
-        if not math.isfinite(value):
-            raise ValueError
-    except ValueError:
+    found, value = re.fullmatch(r"(.+)(>=|<=)\s*(\S+)\s*", text, re.DOTALL), math.nan
+    with suppress(ValueError):
+        value = float(found[3]) if found else math.nan
+    if found is None or not math.isfinite(value):
         example = f"{task.objective_names[0]}>=1.5"
-        raise InputError(
-            f'invalid limit {text!r}: give an objective, >= or <=, and a number, in quotes: "{example}".'
-        ) from None
+        raise InputError(f'invalid limit {text!r}: give an objective, >= or <=, and a number, in quotes: "{example}".')
     return _known(task, Limit(found[1].strip(), found[2], value))
 
 
 def _known(task: Task, limit: Limit) -> Limit:
-    if limit.objective not in task.objective_names:
-        raise unknown_name("objective", limit.objective, task.objective_names, of="a limit")
+    known_name("objective", limit.objective, task.objective_names, of="a limit")
     if limit.relation not in (">=", "<=") or not math.isfinite(limit.value):
         raise InputError(f"invalid limit {str(limit)!r}: the relation must be >= or <=, and the value a finite number.")
     return limit
-
-
-def _nothing_within(task: Task, objectives: Objectives, limits: Sequence[Limit]) -> str:
-    ranges = []
-    for name in dict.fromkeys(limit.objective for limit in limits):
-        column = objectives[:, task.objective_names.index(name)]
-        ranges.append(f"{name} ranges from {column.min():g} to {column.max():g}")
-    return f"no solution is within {' and '.join(map(str, limits))}; in the archive {', '.join(ranges)}: relax a limit."
 
 
 def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:
     """The preference, scaled to sum to 1; all objectives count equally by default."""
     if preference is None:
         return np.full(task.num_objectives, 1 / task.num_objectives)
-    try:
-        weights = np.asarray(preference, float)
-    except (TypeError, ValueError):
-        weights = np.array(math.nan)
-    usable = weights.shape == (task.num_objectives,) and bool(np.all(np.isfinite(weights)) and np.all(weights >= 0))
-    if not usable or not np.sum(weights) > 0:
+    weights = _vector(preference, task.num_objectives)
+    if weights is None or np.any(weights < 0) or not np.sum(weights) > 0:
         raise InputError(
             f"preference is {preference!r}; give {task.num_objectives} weights that are not negative and not all 0, "
             f"for {', '.join(task.objective_names)}."
@@ -310,12 +288,8 @@ def _in_nearest_cell(
     run: Run, solutions: Solutions, candidates: Int[np.ndarray, "candidates"], feature: ArrayLike
 ) -> Int[np.ndarray, "_"]:
     """The candidates in the cell of the feature, or in the nearest cell that has any."""
-    task = run.task
-    try:
-        wanted = np.asarray(feature, float)
-    except (TypeError, ValueError):
-        wanted = np.array(math.nan)
-    if wanted.shape != (task.num_features,) or not np.all(np.isfinite(wanted)):
+    task, wanted = run.task, _vector(feature, run.task.num_features)
+    if wanted is None:
         names = ", ".join(task.feature_names) or "a task that has none"
         raise InputError(f"feature is {feature!r}; give {task.num_features} numbers, for {names}.")
     lower, upper = np.asarray(run.archive.feature_bounds, float)
@@ -324,6 +298,15 @@ def _in_nearest_cell(
     cells = np.unique(solutions.cell[candidates])
     nearest = cells[np.argmin(distance[cells])]
     return candidates[solutions.cell[candidates] == nearest]
+
+
+def _vector(given: ArrayLike, size: int) -> Float[np.ndarray, "_"] | None:
+    """What was given as an array, if it is so many finite numbers."""
+    try:
+        numbers = np.asarray(given, float)
+    except (TypeError, ValueError):
+        return None
+    return numbers if numbers.shape == (size,) and np.all(np.isfinite(numbers)) else None
 
 
 def solution_of(run: Run, solutions: Solutions, index: int, rule: str = "", value: float = math.nan) -> Solution:

@@ -8,7 +8,7 @@ from rich.console import Console
 from moqd.algorithms import ALGORITHMS
 from moqd.cli.output import describe, print_list
 from moqd.cli.own import parse
-from moqd.io.errors import unknown_name
+from moqd.io.errors import known_name
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,13 @@ class AlgorithmsOptions:
 
 
 def main(arguments: Sequence[str], out: Console) -> int:
-    name = parse("moqd algorithms", AlgorithmsOptions, arguments, out).algorithm
+    name = parse("moqd algorithms", AlgorithmsOptions, arguments, out)[0].algorithm
     if name is None:
-        print_list(
-            out,
-            ("solves", "algorithm"),
-            {name: ("policies" if one.policies else "all", one.summary) for name, one in ALGORITHMS.items()},
-        )
-        out.print("\n[bold]moqd algorithms NAME[/] shows one with its options.", highlight=False)
+        rows = {name: ("policies" if one.policies else "all", one.summary) for name, one in ALGORITHMS.items()}
+        print_list(out, ("solves", "algorithm"), rows)
+        out.print("\n[bold]moqd algorithms NAME[/] shows one with its options.")
         return 0
-    if name not in ALGORITHMS:
-        raise unknown_name("algorithm", name, ALGORITHMS)
-    entry = ALGORITHMS[name]
+    entry = ALGORITHMS[known_name("algorithm", name, ALGORITHMS)]
     vectors = ", ".join(f"{option}={value}" for option, value in entry.for_vectors.items())
     details = {
         "solves": "tasks whose solutions are policies" if entry.policies else "all tasks",

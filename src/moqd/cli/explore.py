@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from moqd.cli.output import say
 from moqd.cli.own import parse
 from moqd.io.errors import InputError
+from moqd.io.options import whole_number
 from moqd.runs.folder import load_run
 
 
@@ -36,11 +37,10 @@ class ExploreOptions:
 
 
 def main(arguments: Sequence[str], out: Console) -> int:
-    options = parse("moqd explore", ExploreOptions, arguments, out)
+    options, _ = parse("moqd explore", ExploreOptions, arguments, out)
     if not options.budget > 0:
         raise InputError(f"--budget is {options.budget:g}; give megabytes, more than 0.")
-    if not 0 <= options.port < 65536:
-        raise InputError(f"--port is {options.port}; give one from 0 to 65535.")
+    whole_number("--port", options.port, least=0, most=65535)
     if options.serve and options.out is not None:
         raise InputError("--serve writes no file; leave --out out.")
     gaits = options.gaits or ("none" if options.serve else "some")
@@ -52,20 +52,15 @@ def main(arguments: Sequence[str], out: Console) -> int:
         TextColumn("recording gaits"), BarColumn(), TextColumn("{task.completed}"), console=out, transient=True
     ) as bar:
         task = bar.add_task("gaits", total=None)
-
-        def tick(run: int, number: int) -> None:
-            bar.update(task, completed=number)
-
-        if not options.serve:
-            path = write_explorer(runs, options.out, gaits=gaits, budget=options.budget, tick=tick)
-            size = path.stat().st_size / 1e6
+        recording: dict[str, Any] = {"gaits": gaits, "budget": options.budget}
+        recording["tick"] = lambda _, number: bar.update(task, completed=number)
+        if options.serve:
+            page = explorer_page(runs, served=True, **recording)
         else:
-            page = explorer_page(runs, gaits=gaits, budget=options.budget, served=True, tick=tick)
+            path = write_explorer(runs, options.out, **recording)
     if not options.serve:
-        say(
-            out,
-            f"written to [bold]{escape(str(path))}[/] ({size:.1f} MB); open it in a browser (a double-click will do)",
-        )
+        size = f"{path.stat().st_size / 1e6:.1f} MB"
+        say(out, f"written to [bold]{escape(str(path))}[/] ({size}); open it in a browser (a double-click will do)")
         return 0
 
     from moqd.explorer.serve import HOST, ExplorerServer
@@ -73,9 +68,8 @@ def main(arguments: Sequence[str], out: Console) -> int:
     try:
         server = ExplorerServer(page, runs, options.port)
     except OSError as error:
-        raise InputError(
-            f"port {options.port} of {HOST} cannot be used ({error.strerror}); give another --port."
-        ) from error
+        why = f"port {options.port} of {HOST} cannot be used ({error.strerror})"
+        raise InputError(f"{why}; give another --port.") from error
     with server:
         say(out, f"open [bold]{escape(server.address)}[/] in a browser of this machine; Ctrl-C ends it")
         try:

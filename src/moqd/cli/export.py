@@ -27,7 +27,7 @@ class ExportOptions:
 
 
 def main(arguments: Sequence[str], out: Console) -> int:
-    options = parse("moqd export", ExportOptions, arguments, out)
+    options, _ = parse("moqd export", ExportOptions, arguments, out)
     if not options.csv:
         raise InputError("moqd export needs a format; give --csv.")
     result = load_run(options.run)

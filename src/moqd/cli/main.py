@@ -29,7 +29,7 @@ COMMANDS = {
 }
 """How each is used, and what it does. It is a module of moqd.cli with a function `main`."""
 
-out, err = Console(), Console(stderr=True)
+out, err = Console(highlight=False), Console(stderr=True, highlight=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,17 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not arguments or arguments[0] in HELP:
             _overview()
         elif arguments[0] == "--version":
-            out.print(f"moqd {version('moqd')}", highlight=False)
+            out.print(f"moqd {version('moqd')}")
         elif arguments[0] not in COMMANDS:
             raise unknown_name("command", arguments[0], COMMANDS)
         else:
             return import_module(f"moqd.cli.{arguments[0]}").main(arguments[1:], out)
-    except (InputError, EvaluationError, DivergenceError) as error:
+    except (InputError, EvaluationError, DivergenceError, StorageError, OSError) as error:
         say(err, f"[red]moqd:[/] {escape(str(error))}")
-        return 2
-    except (StorageError, OSError) as error:
-        say(err, f"[red]moqd:[/] {escape(str(error))}")
-        return 1
+        return 1 if isinstance(error, (StorageError, OSError)) else 2
     except KeyboardInterrupt:
         err.print("[yellow]stopped.[/]")
         return 130
@@ -60,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _overview() -> None:
     out.print("[bold]moqd[/]: many different good solutions, each in many trade-offs\n")
     for name, (example, summary) in COMMANDS.items():
-        out.print(f"  [bold]{escape(f'moqd {name} {example}'.ljust(38))}[/]{summary}", highlight=False)
-    out.print("\nRUN is the folder of a run, such as runs/arm-2-mome-0.", highlight=False)
-    out.print("[bold]moqd COMMAND --help[/] explains a command.", highlight=False)
-    out.print("Every command knows a task of your own that is named by --task FILE.py:NAME.", highlight=False)
+        out.print(f"  [bold]{escape(f'moqd {name} {example}'.ljust(38))}[/]{summary}")
+    out.print("\nRUN is the folder of a run, such as runs/arm-2-mome-0.")
+    out.print("[bold]moqd COMMAND --help[/] explains a command.")
+    out.print("Every command knows a task of your own that is named by --task FILE.py:NAME.")

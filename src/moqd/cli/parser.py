@@ -11,9 +11,10 @@ import itertools
 import re
 import textwrap
 import types
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -26,6 +27,8 @@ from moqd.io.lazy import Listed
 from moqd.io.options import ONE_OR_SEVERAL
 
 HELP = ("-h", "--help")
+FLAG = re.compile(r"-(?!\Z|[\d.]|(inf|infinity|nan)\Z)", re.IGNORECASE)
+"""How a flag begins, and a negative number does not."""
 COLUMN = 28
 """Where the help of an option begins."""
 
@@ -44,7 +47,7 @@ KINDS = {
     float: Kind("a number", "numbers", "NUMBER", float),
     str: Kind("a word", "words", "TEXT", str),
     Path: Kind("a path", "paths", "PATH", Path),
-    bool: Kind("True or False", "True or False", "BOOL", bool),
+    bool: Kind("True or False", "True or False", "BOOL", "True".__eq__),
 }
 
 
@@ -91,9 +94,8 @@ class Argument:
         these is expected, `more_expected`, a word that is neither a value nor a number is left to that.
         """
         values: list[str] = []
-        could_be = lambda word: _converts(self.kind.convert, word) or _converts(float, word)  # noqa: E731
         while words and (not values or self.many) and not (self.many and len(words) <= reserved):
-            if values and more_expected and not could_be(words[0]):
+            if values and more_expected and not any(_converts(to, words[0]) for to in (self.kind.convert, float)):
                 break
             values.append(words.popleft())
         return values
@@ -111,8 +113,6 @@ class Argument:
         return joined
 
     def _value(self, words: Sequence[str]) -> Any:
-        if self.switch:
-            return words[0] == "True"
         if self.optional and list(words) == ["None"]:
             return None
         one = self.single or not self.many
@@ -134,20 +134,19 @@ def _converts(convert: Callable[[str], Any], word: str) -> bool:
     return True
 
 
-def arguments_of(part: Any) -> list[Argument]:
-    """Of a dataclass, or an instance of one."""
-    cls = class_of(part)
-    hints = get_type_hints(cls)
-    return [_argument(known, hints[known.name]) for known in fields(cls) if not known.metadata.get("hidden")]
+def arguments_of(*parts: Any) -> list[Argument]:
+    """Of dataclasses, or instances of them."""
+    return [
+        _argument(known, hints[known.name])
+        for cls in map(class_of, parts)
+        for hints in [get_type_hints(cls)]
+        for known in fields(cls)
+        if not known.metadata.get("hidden")
+    ]
 
 
 def class_of(part: Any) -> Any:
     return part if isinstance(part, type) else type(part)
-
-
-def values_of(part: Any) -> dict[str, Any]:
-    """The fields of an instance, by name."""
-    return {known.name: getattr(part, known.name) for known in fields(part)}
 
 
 def _argument(known: Field[Any], hint: Any) -> Argument:
@@ -198,7 +197,7 @@ def split(arguments: Sequence[str]) -> list[Group]:
     for word in rest:
         if word == "--":
             groups.append(Group("", "", False, list(rest)))
-        elif _is_flag(word):
+        elif FLAG.match(word):
             written, equals, value = word.partition("=")
             flag = written.replace("_", "-") if written.startswith("--") else written
             groups.append(Group(flag, written, bool(equals), [value] if equals else []))
@@ -207,15 +206,10 @@ def split(arguments: Sequence[str]) -> list[Group]:
     return groups
 
 
-def _is_flag(word: str) -> bool:
-    """Whether it begins as a flag does, and not as a negative number."""
-    return len(word) > 1 and word[0] == "-" and not re.match(r"-([\d.]|(inf|infinity|nan)\Z)", word, re.IGNORECASE)
-
-
 def _flags(known: Mapping[str, Argument]) -> dict[str, Argument]:
     """All spellings: a switch can also be turned off."""
-    flags = {name: argument for name, argument in known.items() if not argument.positional}
-    return flags | {f"--no-{name[2:]}": argument for name, argument in flags.items() if argument.switch}
+    switches = {f"--no-{name[2:]}": argument for name, argument in known.items() if argument.switch}
+    return {name: argument for name, argument in known.items() if not argument.positional} | switches
 
 
 class Line:
@@ -223,8 +217,10 @@ class Line:
 
     def __init__(self, program: str, arguments: Sequence[str]) -> None:
         self.program, self.groups = program, split(arguments)
-        self.help = any(group.flag in HELP for group in self.groups)
-        self.given: dict[str, list[list[str]]] = {}
+        self.written = {group.flag for group in self.groups}
+        """The flags, whatever they are."""
+        self.help = not self.written.isdisjoint(HELP)
+        self.given = defaultdict[str, list[list[str]]](list)
         """The words of each argument, by its name."""
         self.mistake: InputError | None = None
         self.positionals: list[Argument] = []
@@ -235,79 +231,65 @@ class Line:
         """The last word that was given to a flag with one value, before anything is matched."""
         return next((group.words[0] for group in reversed(self.groups) if group.flag == flag and group.words), None)
 
-    def has(self, flag: str) -> bool:
-        """Whether a flag was given."""
-        return any(group.flag == flag for group in self.groups)
-
     def match(self, *parts: Any, others: Mapping[str, Listed] | None = None) -> "Line":
         """Gives every word to a field of the parts, which are dataclasses or instances of them.
 
         `others` are what may have further flags, by name. Their configs, some of which take long to import, are only
         looked at if the line has such a flag; which of them apply is told to `build`.
         """
-        known = {argument.name: argument for part in parts for argument in arguments_of(part)}
+        known = {argument.name: argument for argument in arguments_of(*parts)}
         self.positionals = [argument for argument in known.values() if argument.positional]
         self.flags = _flags(known)
-        if others and not {group.flag for group in self.groups} <= {"", *HELP, *self.flags}:
+        if others and not self.written <= {"", *HELP, *self.flags}:
             for owner, other in others.items():
-                for argument in arguments_of(other.config):
-                    known.setdefault(argument.name, argument)
-                    self.owners.setdefault(argument.name, []).append(owner)
+                for option in arguments_of(other.config):
+                    known.setdefault(option.name, option)
+                    self.owners.setdefault(option.name, []).append(owner)
             self.flags = _flags(known)
-        self._match([group for group in self.groups if group.flag not in HELP])
-        return self
-
-    def _match(self, groups: Sequence[Group]) -> None:
+        groups = [group for group in self.groups if group.flag not in HELP]
         expected = deque(self.positionals)
         for i, group in enumerate(groups):
             words, argument = deque(group.words), self.flags.get(group.flag)
             if group.flag and argument is None:
-                self._mistaken(self._unknown(group))
+                near = get_close_matches(group.flag, self.flags, n=2, cutoff=0.65)
+                hint = f"did you mean {' or '.join(map(repr, near))}?" if near else None
+                all_of_them = f"{self.program} --help lists all options."
+                self._mistaken(f"unknown option {group.written!r} of {self.program}; {hint or all_of_them}")
                 continue
             if argument is not None and argument.switch:
                 if words and (group.inline or words[0].lower() in ("true", "false")):
                     name, value = argument.name, words.popleft()
                     self._mistaken(f"{name} takes no value, but got {value!r}; give {name} or --no-{name[2:]}.")
-                self._add(argument, [str(group.flag == argument.name)])
+                self.given[argument.name].append([str(group.flag == argument.name)])
             elif argument is not None:
-                needed = sum(positional.required for positional in expected)
+                needed = sum(one.required for one in expected)
                 reserved = max(0, needed - sum(map(self._spare, groups[i + 1 :])))
-                self._add(argument, argument.take(words, reserved, bool(expected)))
+                self.given[argument.name].append(argument.take(words, reserved, bool(expected)))
             while words and expected:
-                argument = expected.popleft()
-                self._add(argument, argument.take(words))
+                positional = expected.popleft()
+                self.given[positional.name].append(positional.take(words))
             if words:
-                names = " ".join(argument.name for argument in self.positionals)
+                names = " ".join(positional.name for positional in self.positionals)
                 only = f"only {names}" if names else "nothing"
                 self._mistaken(f"unexpected {words[0]!r}; {self.program} takes {only} besides its options.")
+        return self
 
     def _spare(self, group: Group) -> int:
         """How many of its words may be positional arguments."""
         argument = self.flags.get(group.flag)
         return max(0, len(group.words) - (argument is not None and not argument.switch))
 
-    def _add(self, argument: Argument, words: list[str]) -> None:
-        self.given.setdefault(argument.name, []).append(words)
-
     def _mistaken(self, sentence: str) -> None:
         """Only the first mistake is told."""
         self.mistake = self.mistake or InputError(sentence)
-
-    def _unknown(self, group: Group) -> str:
-        near = get_close_matches(group.flag, self.flags, n=2, cutoff=0.65)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"{self.program} --help lists all options."
-        return f"unknown option {group.written!r} of {self.program}; {hint}"
 
     def values(self, part: Any) -> dict[str, Any]:
         """What was given of a part's fields."""
         found = {}
         for argument in arguments_of(part):
-            if argument.name in self.given:
-                try:
+            with suppress(InputError) if self.help else nullcontext():
+                if argument.name in self.given:
                     found[argument.field] = argument.value(self.given[argument.name])
-                except InputError:
-                    if not self.help:
-                        raise
         return found
 
     def build(self, out: Console, *parts: Any) -> list[Any]:
@@ -317,7 +299,7 @@ class Line:
             raise SystemExit(0)
         if self.mistake is not None:
             raise self.mistake
-        known = {argument.name: argument for part in parts for argument in arguments_of(part)}
+        known = {argument.name for argument in arguments_of(*parts)}
         for name in self.given:
             if name not in known:
                 where = " and ".join(", ".join(self.owners[name]).rsplit(", ", 1))
@@ -327,22 +309,18 @@ class Line:
     def _built(self, part: Any) -> Any:
         values = self.values(part)
         if not isinstance(part, type):
-            return type(part)(**values_of(part) | values)
+            return replace(part, **values)
         for argument in arguments_of(part):
             if argument.required and argument.field not in values:
-                raise self._missing(argument)
+                article = "" if not argument.positional else "an " if argument.name[0] in "AEIO" else "a "
+                how = f"{self.program} --help explains it" if argument.positional else f"give {argument.wanted}"
+                raise InputError(f"{self.program} needs {article}{argument.name}; {how}.")
         return part(**values)
-
-    def _missing(self, argument: Argument) -> InputError:
-        if not argument.positional:
-            return InputError(f"{self.program} needs {argument.name}; give {argument.wanted}.")
-        article = "an" if argument.name[0] in "AEIO" else "a"
-        return InputError(f"{self.program} needs {article} {argument.name}; {self.program} --help explains it.")
 
 
 def print_help(out: Console, program: str, parts: Sequence[Any]) -> None:
     """What the command does, its positional arguments, and the options of each part with their defaults."""
-    positionals = [argument for part in parts for argument in arguments_of(part) if argument.positional]
+    positionals = [argument for argument in arguments_of(*parts) if argument.positional]
     names = [argument.name if argument.required else f"[{argument.name}]" for argument in positionals]
     _print(out, " ".join(["usage:", program, *names, "[OPTIONS]"]))
     _print(out, f"\n{textwrap.fill(_docstring(parts[0]), out.width)}")
@@ -364,16 +342,14 @@ def print_options(out: Console, part: Any, positional: bool = False) -> None:
             default = getattr(part, argument.field, None)
             text = f"{helps.get(argument.field, '')} {'' if positional else _default(default)}".strip()
             lines = textwrap.wrap(text, max(20, out.width - COLUMN), break_on_hyphens=False) or [""]
-            lines = [line.replace("\xa0", " ") for line in lines]
             name = f"  {argument.usage(default)}"
-            lines = lines if len(name) <= COLUMN - 2 else ["", *lines]
-            _print(out, Text.assemble((f"{name:<{COLUMN if lines[0] else 0}}", "bold"), lines[0]))
-            for line in lines[1:]:
-                _print(out, " " * COLUMN + line)
+            first, *others = lines if len(name) <= COLUMN - 2 else ["", *lines]
+            help_text = "\n".join([first, *(" " * COLUMN + line for line in others)]).replace("\xa0", " ")
+            _print(out, Text.assemble((f"{name:<{COLUMN if first else 0}}", "bold"), help_text))
 
 
 def _print(out: Console, text: str | Text, style: str = "") -> None:
-    out.print(Text(text, style) if isinstance(text, str) else text, highlight=False, soft_wrap=True)
+    out.print(Text(text, style) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def _docstring(part: Any) -> str:
@@ -393,10 +369,8 @@ def _helps(cls: type) -> dict[str, str]:
     found = {}
     for owner in filter(is_dataclass, reversed(cls.__mro__)):
         body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
-        for statement, below in itertools.pairwise(body):
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                text = (
-                    below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else ""
-                )
-                found[statement.target.id] = " ".join(str(text).split())
+        for pair in itertools.pairwise(body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
     return found

@@ -9,18 +9,17 @@ from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
 from rich.text import Text
 
 from moqd.choose.pick import RULES, Choice, Solution, choose, neighbours, reevaluated, solution_of, varies
 from moqd.choose.policy_file import SUFFIXES, export_policy
-from moqd.cli.output import say
+from moqd.cli.output import number_table, say
 from moqd.cli.own import parse
 from moqd.io.errors import InputError
+from moqd.io.options import whole_number
 from moqd.runs.folder import Run, Solutions, load_run
 from moqd.tasks import FunctionTask
 
@@ -36,8 +35,7 @@ class PickOptions:
     """A weight for each objective, such as 0.7,0.3; if not given, all count the same. Objectives are scaled to [0, 1]
     over the global front first, so weights mean the same in any units."""
     feature: str | None = None
-    """Only in the cell of this feature, such as 0.2,0.8; or in the nearest one that has a solution within the
-    limits."""
+    """Only in the cell of this feature, such as 0.2,0.8, or in the nearest with a solution within the limits."""
     limit: tuple[str, ...] = ()
     """What an objective must be, in its own units and in quotes, such as "energy>=-1.5"; there may be several."""
     rule: Literal["weighted", "achievement", "knee"] = "weighted"
@@ -58,11 +56,11 @@ class PickOptions:
 
 
 def main(arguments: Sequence[str], out: Console) -> int:
-    options = parse("moqd pick", PickOptions, arguments, out)
+    options, _ = parse("moqd pick", PickOptions, arguments, out)
     if options.export is not None and options.export.suffix not in SUFFIXES:
         raise InputError(f"--export is {str(options.export)!r}; give a name that ends in .npz or .onnx.")
-    if options.episodes is not None and options.episodes < 1:
-        raise InputError(f"--episodes is {options.episodes}; give a whole number of at least 1.")
+    if options.episodes is not None:
+        whole_number("--episodes", options.episodes, least=1)
     if options.video is not None:
         from moqd.plots.gait import video_writer  # here, because matplotlib takes its time
 
@@ -72,20 +70,28 @@ def main(arguments: Sequence[str], out: Console) -> int:
     choice = _choice(options, run, solutions)
     rule = "" if options.solution is not None else options.rule
     chosen = solution_of(run, solutions, choice.row, rule, choice.value)
-    rows = [choice.row, *neighbours(solutions, choice, run.task.direction)]
-    again = _reevaluation(chosen, options, out)
+    again = None
+    if options.episodes is not None:
+        with out.status(f"trying it in {options.episodes} episodes"):
+            tried = reevaluated(chosen, options.episodes, options.seed)
+        again = {name: _statistics(column) for name, column in tried.items()}
     if options.json:
         out.print_json(json.dumps(_described(choice.row, chosen, again), allow_nan=False))
     else:
-        _show(out, run, rows, [chosen, *(solution_of(run, solutions, row) for row in rows[1:])], options)
+        others = neighbours(solutions, choice, run.task.direction)
+        _show(out, {choice.row: chosen, **{row: solution_of(run, solutions, row) for row in others}})
         if again is not None:
             _show_again(out, chosen, again)
+
+    def written(what: str, path: Path) -> None:
+        if not options.json:
+            say(out, f"{what} written to [bold]{escape(str(path))}[/]")
+
     if options.export is not None:
-        path = export_policy(chosen, options.export)
-        _say(out, options, f"policy written to [bold]{escape(str(path))}[/]")
+        written("policy", export_policy(chosen, options.export))
     if options.video is not None:
         _film(chosen, options.video, out)
-        _say(out, options, f"gait written to [bold]{escape(str(options.video))}[/]")
+        written("gait", options.video)
     return 0
 
 
@@ -112,14 +118,11 @@ def _numbers(name: str, text: str | None) -> list[float] | None:
         raise InputError(f"--{name} is {text!r}; give numbers with commas between them, such as 0.7,0.3.") from None
 
 
-def _reevaluation(chosen: Solution, options: PickOptions, out: Console) -> Mapping[str, np.ndarray] | None:
-    if options.episodes is None:
-        return None
-    with out.status(f"trying it in {options.episodes} episodes"):
-        return reevaluated(chosen, options.episodes, options.seed)
+Statistics = dict[str, float | int | None]
+"""Of an objective or a feature over episodes."""
 
 
-def _described(row: int, chosen: Solution, again: Mapping[str, np.ndarray] | None) -> dict[str, Any]:
+def _described(row: int, chosen: Solution, again: Mapping[str, Statistics] | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "solution": row,
         "cell": chosen.cell,
@@ -132,11 +135,11 @@ def _described(row: int, chosen: Solution, again: Mapping[str, np.ndarray] | Non
     if chosen.rule:
         found |= {"rule": chosen.rule, "value": chosen.value}
     if again is not None:
-        found["episodes"] = {name: _statistics(column) for name, column in again.items()}
+        found["episodes"] = again
     return found
 
 
-def _statistics(column: Float[np.ndarray, "episodes"]) -> dict[str, float | int | None]:
+def _statistics(column: Float[np.ndarray, "episodes"]) -> Statistics:
     """Over the episodes that did not fail."""
     known = column[np.isfinite(column)]
     parts: dict[str, Callable[[Any], Any]] = {"mean": np.mean, "std": np.std, "least": np.min, "most": np.max}
@@ -144,16 +147,15 @@ def _statistics(column: Float[np.ndarray, "episodes"]) -> dict[str, float | int 
     return {**values, "episodes": len(column), "failed": len(column) - len(known)}
 
 
-def _show(out: Console, run: Run, rows: Sequence[int], shown: Sequence[Solution], options: PickOptions) -> None:
-    task, chosen = run.task, shown[0]
+def _show(out: Console, shown: Mapping[int, Solution]) -> None:
+    """The chosen solution and those next to it, by their numbers."""
+    chosen = next(iter(shown.values()))
+    task = chosen.task
     if chosen.rule:
-        out.print(f"{escape(options.rule)}: {escape(RULES[options.rule])}", highlight=False, style="dim")
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("")
+        out.print(f"{chosen.rule}: {escape(RULES[chosen.rule])}", style="dim")
     directions = (f"{'↓' if name in task.minimised else '↑'} {name}" for name in task.objective_names)
-    for name in ("solution", "cell", *directions, *task.feature_names):
-        table.add_column(Text(name), justify="right")
-    for i, (row, one) in enumerate(zip(rows, shown, strict=True)):
+    table = number_table("", "solution", "cell", *directions, *task.feature_names)
+    for i, (row, one) in enumerate(shown.items()):
         numbers = [f"{value:.5g}" for value in (*one.objectives.values(), *one.features.values())]
         label = "" if i > 1 else "next to it" if i else "chosen"
         table.add_row(label, str(row), str(one.cell), *numbers, style="bold" if i == 0 else "")
@@ -165,30 +167,26 @@ def _show(out: Console, run: Run, rows: Sequence[int], shown: Sequence[Solution]
 
 
 def _parameters(chosen: Solution) -> dict[str, Any] | None:
-    """By their names, where a solution has some."""
+    """By their names, where a solution has some; what is no number of JSON is text."""
     if not isinstance(chosen.task, FunctionTask) or chosen.task.space is None:
         return None
-    return {name: value if _is_json(value) else str(value) for name, value in chosen.parameters.items()}
+
+    def as_json(value: Any) -> Any:
+        return value if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else str(value)
+
+    return {name: as_json(value) for name, value in chosen.parameters.items()}
 
 
-def _is_json(value: Any) -> bool:
-    """Whether JSON has it as a number, or as true or false."""
-    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _show_again(out: Console, chosen: Solution, again: Mapping[str, np.ndarray]) -> None:
-    found = {name: _statistics(column) for name, column in again.items()}
-    first = next(iter(found.values()))
+def _show_again(out: Console, chosen: Solution, again: Mapping[str, Statistics]) -> None:
+    first = next(iter(again.values()))
     failed = f", of which {first['failed']} failed" if first["failed"] else ""
     start = " from random initial states" if varies(chosen.task) else ""
-    out.print(f"in {first['episodes']} episodes{start}{failed}:", highlight=False)
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("")
-    for name in ("archived", "mean", "std", "least", "most"):
-        table.add_column(name, justify="right")
+    out.print(f"in {first['episodes']} episodes{start}{failed}:")
+    parts = ("mean", "std", "least", "most")
+    table = number_table("", "archived", *parts)
     archived = (*chosen.objectives.values(), *chosen.features.values())
-    for (name, values), value in zip(found.items(), archived, strict=True):
-        numbers = [value, *(values[part] for part in ("mean", "std", "least", "most"))]
+    for (name, values), value in zip(again.items(), archived, strict=True):
+        numbers = [value, *(values[part] for part in parts)]
         table.add_row(Text(name), *("-" if number is None else f"{number:.5g}" for number in numbers))
     out.print(table)
 
@@ -202,8 +200,3 @@ def _film(chosen: Solution, path: Path, out: Console) -> None:
         bar = progress.add_task("filming", total=len(frames_shown(replay)))
         trade_off = "   ".join(f"{name} {value:.4g}" for name, value in chosen.objectives.items())
         write_video(replay, path, f"{chosen.task.name}\n{trade_off}", lambda: progress.advance(bar))
-
-
-def _say(out: Console, options: PickOptions, text: str) -> None:
-    if not options.json:
-        say(out, text)

@@ -29,7 +29,7 @@ class ReportOptions:
 
 
 def main(arguments: Sequence[str], out: Console) -> int:
-    options = parse("moqd report", ReportOptions, arguments, out)
+    options, _ = parse("moqd report", ReportOptions, arguments, out)
     if is_study(options.run):
         write_report_of(options.run, out, options.out)
         return 0
@@ -50,7 +50,7 @@ def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
     """The report of a study, from what is finished so far, into its folder or another."""
     from moqd.report import write_study_report  # here, because matplotlib takes its time
 
-    folder = folder if folder.name not in ("", "..") else folder.resolve()
+    folder = named(folder)
     plan = stored_study(folder)
     with Progress(console=out, transient=True) as progress:
         bar = progress.add_task("reading the runs", total=len(plan.runs))
@@ -60,13 +60,14 @@ def write_report_of(folder: Path, out: Console, to: Path | None = None) -> None:
     with out.status("drawing the report"):
         path = write_study_report(results, to or folder)
     if results.unfinished:
-        number = len(results.unfinished)
-        say(
-            out,
-            f"[yellow]{number} of {len(plan.runs)} runs are not finished[/]: the report lists them, but its numbers do "
-            "not count them.",
-        )
+        number = f"{len(results.unfinished)} of {len(plan.runs)} runs"
+        say(out, f"[yellow]{number} are not finished[/]: the report lists them, but its numbers do not count them.")
     say(out, f"written to [bold]{escape(str(path))}[/]")
+
+
+def named(folder: Path) -> Path:
+    """The folder by a path that ends in its name."""
+    return folder if folder.name not in ("", "..") else folder.resolve()
 
 
 def is_study(folder: Path) -> bool:

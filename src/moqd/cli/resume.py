@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -25,20 +26,12 @@ class ResumeOptions:
     tensorboard: bool = False
     """Whether to write metrics for TensorBoard too, into the folder tensorboard of the run."""
     devices: int | None = None
-    """How many local devices the population is spread over. If not given: as many as before; with others the bits of
-    the result may differ."""
+    """How many local devices to use. If not given: as many as before; with others, bits of the result may differ."""
 
 
 def main(arguments: Sequence[str], out: Console) -> int:
-    options = parse("moqd resume", ResumeOptions, arguments, out)
+    options, _ = parse("moqd resume", ResumeOptions, arguments, out)
     recorded = devices_of(read_config(options.run))
     use_devices(recorded if options.devices is None else options.devices)
     use_cache()
-    return watch(
-        out,
-        options.run,
-        options.tensorboard,
-        lambda callbacks, control: resume(
-            options.run, iterations=options.iterations, callbacks=callbacks, control=control
-        ),
-    )
+    return watch(out, options.run, options.tensorboard, partial(resume, options.run, iterations=options.iterations))

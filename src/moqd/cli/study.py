@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from moqd.cli.output import say
-from moqd.cli.own import OwnCode, load_code
-from moqd.cli.parser import Line
-from moqd.cli.report import is_study, write_report_of
+from moqd.cli.own import parse
+from moqd.cli.report import is_study, named, write_report_of
 from moqd.core.devices import num_cores
 from moqd.io.errors import AGAIN, InputError, unknown_name
+from moqd.io.options import whole_number
 from moqd.runs.control import Control, signals
 from moqd.runs.user_code import OWN
 from moqd.study.display import StudyDisplay, overview, show_status
@@ -24,7 +24,7 @@ from moqd.study.file import read_study
 from moqd.study.plan import MOST_RUNS, STUDIES, Study, named_study, with_seeds
 from moqd.study.status import RUNS, counts_of, standings_of
 from moqd.study.summaries import RECORDS
-from moqd.study.workers import LocalWorkers, RayWorkers, Workers, gpus_here
+from moqd.study.workers import LocalWorkers, RayWorkers, gpus_here
 
 MEMORY_OF_A_RUN = 2e9
 """Bytes, with some room: runs with the paper's settings need up to 1.6 GB."""
@@ -32,14 +32,12 @@ MEMORY_OF_A_RUN = 2e9
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """Makes all runs of a study (tasks x algorithms x seeds), several at once, and its report. Starting it again
-    continues it: what is done stays, what was stopped goes on from its checkpoint, what failed is tried again. Studies
-    in one folder share their runs."""
+    """Makes all runs of a study (tasks x algorithms x seeds), several at once, and its report. Started again, it goes
+    on from what is saved and tries again what failed. Studies in one folder share their runs."""
 
     study: str = field(metadata={"positional": "STUDY"})
-    """A study with a name: paper-main, paper-ablations, paper-pga, paper (all three in one), or small-main,
-    small-ablations, small-pga, small; or a TOML or JSON file (see docs/studies.md); or the folder of a study, to
-    continue it as it was started."""
+    """A study with a name: paper-main, paper-ablations, paper-pga or paper (all three), or small instead of paper; a
+    TOML or JSON file (see docs/studies.md); or the folder of a study, to continue it as it was started."""
     tasks: tuple[str, ...] | None = None
     """Only these tasks of a study with a name."""
     algorithms: tuple[str, ...] | None = None
@@ -55,16 +53,14 @@ class StudyOptions:
     log_every: int | None = None
     """Iterations of MOME-P2C between two rows of metrics; others log after as many evaluations."""
     out: Path = Path("studies")
-    """The folder of studies: the study is written to NAME in it, and runs to the folder runs that all of them share. On
-    a cluster, it must be on storage that all machines see."""
+    """The folder of studies, with a folder for each and one, runs, that they share. All machines of a cluster must see
+    it."""
     jobs: int | None = None
-    """How many runs to make at once on this machine. If not given: one per GPU, or as many as there are cores (and
-    memory)."""
+    """How many runs to make at once on this machine. If not given: one per GPU, or as cores and memory allow."""
     cores: int | None = None
     """CPU cores of each run. If not given: an equal share of this machine's; on a cluster 1."""
     ray: str | None = None
-    """Make the runs on a Ray cluster: its address (auto, or HOST:PORT), or local to start one here. Needs the extra
-    ray."""
+    """Make the runs on a Ray cluster (extra ray): its address, auto or HOST:PORT, or local to start one here."""
     gpus: float = 0.0
     """GPUs of each run on the cluster; a fraction shares one."""
     checkpoint_minutes: float = 5.0
@@ -76,8 +72,7 @@ class StudyOptions:
 
 
 def main(arguments: Sequence[str], out: Console) -> int:
-    options, own = Line("moqd study", arguments).match(StudyOptions, OwnCode).build(out, StudyOptions, OwnCode)
-    load_code(own)
+    options, own = parse("moqd study", StudyOptions, arguments, out)
     root, plan = _plan(options, out)
     if options.status:
         if not (root / plan.name / STUDY).exists():
@@ -87,13 +82,10 @@ def main(arguments: Sequence[str], out: Console) -> int:
     _check_reference_points(plan)
     jobs, cores = _shares(options)
     folder = write_study(root, plan)
-    workers: Workers
-    if options.ray is None:
-        workers = LocalWorkers(jobs)
-    else:
-        workers = RayWorkers(options.ray, cores, options.gpus, (folder / STUDY).absolute())
+    marker = (folder / STUDY).absolute()
+    workers = LocalWorkers(jobs) if options.ray is None else RayWorkers(options.ray, cores, options.gpus, marker)
     control = Control()
-    display = StudyDisplay(out, root, plan, None if options.ray else jobs)
+    display = StudyDisplay(out, root, plan, jobs)
     command = escape(" ".join(["moqd study", shlex.quote(str(folder)), *AGAIN]))
     again = f"continue with: [bold]{command}[/]"
 
@@ -102,7 +94,6 @@ def main(arguments: Sequence[str], out: Console) -> int:
 
     def at_once() -> None:
         display.stop()
-        workers.kill()
         say(out, f"[yellow]stopped at once[/]; {again}")
 
     control.under_way.set()
@@ -116,13 +107,9 @@ def main(arguments: Sequence[str], out: Console) -> int:
     write_report_of(folder, out)
     missing = len(plan.runs) - counts_of(standings_of(root, plan))["done"]
     if missing:
-        say(
-            out,
-            f"[red]{missing} of {len(plan.runs)} runs are not done[/]: {command} --status says why; start the study "
-            "again to try them again.",
-        )
-        return 1
-    return 0
+        why = f"{command} --status says why; start the study again to try them again."
+        say(out, f"[red]{missing} of {len(plan.runs)} runs are not done[/]: {why}")
+    return 1 if missing else 0
 
 
 def _check_reference_points(plan: Study) -> None:
@@ -140,41 +127,34 @@ def _check_reference_points(plan: Study) -> None:
 def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:
     """The folder of studies, and the study that is meant."""
     given = Path(options.study)
-    selection: dict[str, Any] = {
-        "tasks": options.tasks,
-        "algorithms": options.algorithms,
-        "seeds": None if options.seeds is None else _first_seeds(options.seeds),
-        "preset": options.preset,
-        "iterations": options.iterations,
-        "evaluations": options.evaluations,
-        "log_every": options.log_every,
-    }
-    selected = {name: value for name, value in selection.items() if value is not None}
+    names = ("tasks", "algorithms", "seeds", "preset", "iterations", "evaluations", "log_every")
+    selected: dict[str, Any] = {name: value for name in names if (value := getattr(options, name)) is not None}
+    if options.seeds is not None:
+        if not 1 <= options.seeds <= MOST_RUNS:
+            raise InputError(f"--seeds is {options.seeds}; give how many, from 1 to {MOST_RUNS}.")
+        selected["seeds"] = range(options.seeds)
     if options.study in STUDIES:
         stored = options.out / options.study
         if selected or not is_study(stored):
             return options.out, _noted(named_study(options.study, **selected), options, out)
         plan = stored_study(stored)
         if not options.status and plan.runs != named_study(options.study).runs:
-            out.print(f"continuing it as it was started: {overview(plan)}", highlight=False)
+            out.print(f"continuing it as it was started: {overview(plan)}")
         return options.out, plan
-    if is_study(given):
-        if selected:
-            flag = f"--{next(iter(selected)).replace('_', '-')}"
-            raise InputError(f"{flag} does not go with the folder of a study, which says it; leave it out.")
-        given = given if given.name not in ("", "..") else given.resolve()
-        return given.parent, stored_study(given)
-    if given.suffix not in (".toml", ".json") and not given.exists():
+    is_folder = is_study(given)
+    if not is_folder and given.suffix not in (".toml", ".json") and not given.exists():
         raise unknown_name("study", options.study, STUDIES)
-    seeds = selected.pop("seeds", None)
+    seeds = None if is_folder else selected.pop("seeds", None)
     if selected:
         flag = f"--{next(iter(selected)).replace('_', '-')}"
-        raise InputError(f"{flag} does not go with the file of a study, which says it; change it there.")
+        what, fix = ("folder", "leave it out") if is_folder else ("file", "change it there")
+        raise InputError(f"{flag} does not go with the {what} of a study, which says it; {fix}.")
+    if is_folder:
+        given = named(given)
+        return given.parent, stored_study(given)
     plan = read_study(given)
     if plan.name in (RUNS, RECORDS):
-        raise InputError(
-            f"a study cannot be named {plan.name!r}, as the folder of all {plan.name} is; give another name."
-        )
+        raise InputError(f"a study cannot be named {plan.name!r}, as the folder of all {plan.name} is; rename it.")
     return options.out, _noted(plan if seeds is None else with_seeds(plan, seeds), options, out)
 
 
@@ -186,17 +166,11 @@ def _noted(plan: Study, options: StudyOptions, out: Console) -> Study:
     return plan
 
 
-def _first_seeds(number: int) -> range:
-    if not 1 <= number <= MOST_RUNS:
-        raise InputError(f"--seeds is {number}; give how many, from 1 to {MOST_RUNS}.")
-    return range(number)
-
-
 def _shares(options: StudyOptions) -> tuple[int, int]:
     """How many runs at once, and cores of each."""
-    for name, value in (("jobs", options.jobs), ("cores", options.cores)):
-        if value is not None and value < 1:
-            raise InputError(f"--{name} is {value}; give a whole number of at least 1.")
+    for name, value in (("--jobs", options.jobs), ("--cores", options.cores)):
+        if value is not None:
+            whole_number(name, value, least=1)
     if options.checkpoint_minutes < 0 or options.gpus < 0:
         raise InputError("--checkpoint-minutes and --gpus are not negative.")
     if options.ray is not None:
@@ -206,10 +180,8 @@ def _shares(options: StudyOptions) -> tuple[int, int]:
     if options.gpus:
         raise InputError("--gpus is for a Ray cluster; on this machine runs share the GPUs that there are.")
     cores = num_cores()
-    if options.jobs is not None:
-        return options.jobs, options.cores or max(1, cores // options.jobs)
-    if options.cores is not None:
+    if options.jobs is None and options.cores is not None:
         return max(1, cores // options.cores), options.cores
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    jobs = len(gpus_here()) or max(1, min(cores, int(memory // MEMORY_OF_A_RUN)))
-    return jobs, max(1, cores // jobs)
+    jobs = options.jobs or len(gpus_here()) or max(1, min(cores, int(memory // MEMORY_OF_A_RUN)))
+    return jobs, options.cores or max(1, cores // jobs)

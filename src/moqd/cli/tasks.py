@@ -1,13 +1,13 @@
 """The command `moqd tasks`: the list of tasks, or one of them and what random solutions of it reach."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
 
 from moqd.cli.output import print_list
 from moqd.cli.own import OwnOptions, named_task
-from moqd.cli.parser import Line, values_of
+from moqd.cli.parser import Line
 from moqd.io.errors import InputError
 from moqd.tasks import TASKS
 
@@ -19,8 +19,7 @@ class TasksOptions:
     task: str | None = field(default=None, metadata={"positional": "TASK"})
     """The task to look at. If not given: all of them."""
     sample: int | None = None
-    """Evaluate so many random solutions of the task, and say what they reach and how many fall below its reference
-    point."""
+    """Evaluate so many random solutions, and say what they reach and how many fall below the reference point."""
     seed: int = 0
     """Seed of the random solutions."""
     reference_point: tuple[float, ...] | None = None
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
             raise InputError("--sample needs a task: moqd tasks hopper-2 --sample 256.")
         return _list(out)
     use_devices()
-    task = make_task(name, **values_of(config[0]) | {"reference_point": options.reference_point})
+    task = make_task(name, **asdict(config[0]) | {"reference_point": options.reference_point})
     look_at(out, name, task)
     if options.sample is not None:
         sample(out, task, options.sample, options.seed)
@@ -53,11 +52,9 @@ def main(arguments: Sequence[str], out: Console) -> int:
 
 
 def _list(out: Console) -> int:
-    sizes = {
-        name: (*([f"{size:,}" for size in entry.sizes or ()] or [""] * 3), entry.summary)
-        for name, entry in TASKS.items()
-    }
-    print_list(out, ("obj", "feat", "params", "task"), sizes)
-    out.print("\nobj: objectives, feat: features, params: parameters of a solution", style="dim", highlight=False)
-    out.print("[bold]moqd tasks NAME[/] shows one with its options.", highlight=False)
+    sizes = {name: [f"{size:,}" for size in entry.sizes or ()] or [""] * 3 for name, entry in TASKS.items()}
+    rows = {name: (*sizes[name], entry.summary) for name, entry in TASKS.items()}
+    print_list(out, ("obj", "feat", "params", "task"), rows)
+    out.print("\nobj: objectives, feat: features, params: parameters of a solution", style="dim")
+    out.print("[bold]moqd tasks NAME[/] shows one with its options.")
     return 0

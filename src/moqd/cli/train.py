@@ -1,7 +1,8 @@
 """The command `moqd train`: a run of an algorithm on a task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -9,30 +10,27 @@ from rich.console import Console
 
 from moqd.algorithms import ALGORITHMS, make_algorithm
 from moqd.cli.own import OwnOptions, named_algorithm, named_task
-from moqd.cli.parser import Line, values_of
+from moqd.cli.parser import Line
 from moqd.cli.watch import devices_of, watch
 from moqd.core.devices import use_devices
-from moqd.io.errors import InputError, unknown_name
+from moqd.io.errors import InputError, known_name
 from moqd.io.options import overridden, restored
 from moqd.runs.compilation import use_cache
 from moqd.runs.folder import CONFIG, INITIAL, read_config
-from moqd.runs.presets import preset_for
 from moqd.runs.start import run
-from moqd.study.plan import DEFAULT_ITERATIONS
+from moqd.study.plan import defaults_for
 from moqd.tasks import TASKS, make_task
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Runs an algorithm on a task and writes what it found, so that nothing is lost: `moqd resume` continues a run that
-    was stopped, however that came about."""
+    """Runs an algorithm on a task and writes what it found; `moqd resume` continues a run, however it was stopped."""
 
     task: str | None = field(default=None, metadata={"positional": "TASK"})
     """The task to solve: one that `moqd tasks` lists, or one of your own, as --task FILE.py:NAME."""
     algorithm: str | None = None
     """The algorithm: one that `moqd algorithms` lists, or one of your own, as FILE.py:NAME. If not given: mome-p2c
-    where solutions are policies (robots, environments), mome for other tasks. Its own options are listed below, with
-    its defaults."""
+    where solutions are policies (robots, environments), mome for other tasks. Its own options are listed below."""
     preset: Literal["quick", "small", "paper"] | None = None
     """Settings for all that is not given: the paper's own; small ones for minutes on a laptop (episodes of 250 steps,
     batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,200 evaluations). If not given:
@@ -40,8 +38,7 @@ class TrainOptions:
     seed: int = 0
     """Seed of all randomness: the same seed on the same machine gives the same archive, bit for bit."""
     iterations: int | None = None
-    """How many batches to evaluate after the first, random one. If neither this nor evaluations is given, the preset
-    says."""
+    """How many batches to evaluate after the first, random one. If this and evaluations are not given: the preset's."""
     evaluations: int | None = None
     """The budget in evaluations instead, in whole batches; the first, random one comes on top."""
     out: Path | None = None
@@ -64,34 +61,24 @@ class TrainOptions:
     """How many local devices the population is spread over. If not given: every CPU core, or every GPU."""
 
 
+SETTINGS = ("seed", "log_every", "checkpoint_minutes", "snapshot_every")
+"""Options that are settings of `run` as they are."""
+
+
 def main(arguments: Sequence[str], out: Console) -> int:
     plan = plan_of(arguments, out)
-    options, algorithm_name = plan.options, plan.algorithm_name
+    options = plan.options
     use_devices(options.devices)
     use_cache()
-    of_task = {"resamples": plan.resamples} | values_of(plan.task) | {"reference_point": options.reference_point}
+    of_task = {"resamples": plan.resamples} | asdict(plan.task) | {"reference_point": options.reference_point}
     task = make_task(plan.task_name, **of_task)
-    algorithm = make_algorithm(algorithm_name, task, **values_of(plan.algorithm))
-    folder = options.out or Path("runs") / f"{plan.task_name}-{algorithm_name}-{options.seed}"
-    budget = {"iterations": options.iterations, "evaluations": options.evaluations}
-    return watch(
-        out,
-        folder,
-        options.tensorboard,
-        lambda callbacks, control: run(
-            algorithm,
-            task,
-            **(plan.budget if budget == {"iterations": None, "evaluations": None} else budget),
-            seed=options.seed,
-            out=folder,
-            callbacks=callbacks,
-            log_every=options.log_every,
-            checkpoint_minutes=options.checkpoint_minutes,
-            snapshot_every=options.snapshot_every,
-            init_from=plan.init_from,
-            control=control,
-        ),
-    )
+    algorithm = make_algorithm(plan.algorithm_name, task, **asdict(plan.algorithm))
+    folder = options.out or Path("runs") / f"{plan.task_name}-{plan.algorithm_name}-{options.seed}"
+    given = {name: getattr(options, name) for name in ("iterations", "evaluations")}
+    budget = plan.budget if set(given.values()) == {None} else given
+    settings = {name: getattr(options, name) for name in SETTINGS} | budget
+    start = partial(run, algorithm, task, out=folder, init_from=plan.init_from, **settings)
+    return watch(out, folder, options.tensorboard, start)
 
 
 class Plan(NamedTuple):
@@ -104,7 +91,7 @@ class Plan(NamedTuple):
     algorithm: Any
     budget: dict[str, int]
     """Where neither iterations nor evaluations are given."""
-    init_from: Any
+    init_from: Any = None
     resamples: int | None = None
     """Of the run to repeat, where they are not an option of the task's own."""
 
@@ -129,24 +116,10 @@ def plan_of(arguments: Sequence[str], out: Console) -> Plan:
 
 def _defaults(given: Mapping[str, Any], task: str) -> Plan:
     """By the preset."""
-    suited, usual = ("mome-p2c", "small") if TASKS[task].policies else ("mome", None)
-    algorithm, preset = given.get("algorithm") or suited, given.get("preset") or usual
-    entry = TASKS[task], ALGORITHMS[algorithm]
-    if preset is None:
-        plain = TrainOptions(task=task, algorithm=algorithm)
-        budget = {"iterations": DEFAULT_ITERATIONS}
-        suited_config = entry[1].config_for(entry[0].build(entry[0].config))
-        return Plan(plain, task, entry[0].config, algorithm, suited_config, budget, None)
-    chosen = preset_for(preset, task, algorithm)
-    return Plan(
-        TrainOptions(task=task, algorithm=algorithm, log_every=chosen.log_every),
-        task,
-        replace(entry[0].config, **chosen.task),
-        algorithm,
-        replace(entry[1].config, **chosen.algorithm),
-        {"evaluations": chosen.evaluations},
-        None,
-    )
+    algorithm = given.get("algorithm") or ("mome-p2c" if TASKS[task].policies else "mome")
+    default = defaults_for(task, algorithm, given.get("preset"), {})
+    options = TrainOptions(task=task, algorithm=algorithm, log_every=default.log_every)
+    return Plan(options, task, default.task, algorithm, default.algorithm, default.budget)
 
 
 def _defaults_again(path: Path, given: Mapping[str, Any], named: str | None) -> Plan:
@@ -157,41 +130,28 @@ def _defaults_again(path: Path, given: Mapping[str, Any], named: str | None) -> 
     if given.get("preset") is not None:
         raise InputError("--config and --preset are mutually exclusive; give one of the two.")
     config = read_config(path.parent)
-    of_task, of_algorithm = dict(config.task.options or {}), dict(config.algorithm.options)
-    name = of_task.pop("name", None)
+    options = dict(config.task.options or {})
+    name = options.pop("name", None)
     if name not in TASKS:
-        raise InputError(
-            f"{str(path)!r} is of the task {config.task.name!r}, which is not one of moqd's; repeat it in "
-            "Python, with moqd.run."
-        )
+        raise InputError(f"{str(path)!r} is of your own task {config.task.name!r}; repeat it in Python, with moqd.run.")
     if named not in (None, name):
         raise InputError(f"--config is of the task {name!r}; leave the TASK out, or name that one.")
-    recorded = config.algorithm.name
-    algorithm = given.get("algorithm") or recorded
-    if algorithm not in ALGORITHMS:
-        raise unknown_name("algorithm", algorithm, ALGORITHMS, of=str(path))
-    entry = TASKS[name], ALGORITHMS[algorithm]
-    reference_point = of_task.pop("reference_point", None)
-    resamples = None if hasattr(entry[0].config, "resamples") else of_task.pop("resamples", None)
+    algorithm = known_name("algorithm", given.get("algorithm") or config.algorithm.name, ALGORITHMS, of=str(path))
+    of_task, of_algorithm = TASKS[name], ALGORITHMS[algorithm]
+    point = options.pop("reference_point", None)
+    resamples = None if hasattr(of_task.config, "resamples") else options.pop("resamples", None)
+    task_config = overridden(of_task.config, options, f"task {name!r}")
+    if algorithm == config.algorithm.name:
+        algorithm_config = restored(of_algorithm.config, config.algorithm.options, f"algorithm {algorithm!r}")
+    else:
+        algorithm_config = of_algorithm.config_for(of_task.build(task_config))
     general = TrainOptions(
         task=name,
         algorithm=algorithm,
-        seed=config.seed,
-        log_every=config.log_every,
-        checkpoint_minutes=config.checkpoint_minutes,
-        snapshot_every=config.snapshot_every,
-        reference_point=None if reference_point is None else tuple(reference_point),
+        reference_point=None if point is None else tuple(point),
         devices=devices_of(config),
+        **{setting: getattr(config, setting) for setting in SETTINGS},
     )
-    return Plan(
-        general,
-        name,
-        overridden(entry[0].config, of_task, f"task {name!r}"),
-        algorithm,
-        restored(entry[1].config, of_algorithm, f"algorithm {algorithm!r}")
-        if algorithm == recorded
-        else entry[1].config_for(entry[0].build(overridden(entry[0].config, of_task, f"task {name!r}"))),
-        {"iterations": config.iterations},
-        path.parent / INITIAL if config.initial_solutions else None,
-        resamples,
-    )
+    init_from = path.parent / INITIAL if config.initial_solutions else None
+    budget = {"iterations": config.iterations}
+    return Plan(general, name, task_config, algorithm, algorithm_config, budget, init_from, resamples)

@@ -1,16 +1,14 @@
 """A run on the command line: its progress, how it is stopped, what came of it, and its report."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
-from moqd.cli.output import say
+from moqd.cli.output import number_table, say
 from moqd.cli.report import write_run_report
 from moqd.core.metrics import OF_THE_PAPER, formatted, global_front
 from moqd.io.errors import StoppedError, to_resume
@@ -23,8 +21,8 @@ from moqd.runs.session import Callback
 from moqd.runs.tensorboard import TensorBoard
 
 
-def watch(out: Console, folder: Path, tensorboard: bool, start: Callable[[list[Callback], Control], Run]) -> int:
-    """A run with its display, that can be stopped; then its report."""
+def watch(out: Console, folder: Path, tensorboard: bool, start: Callable[..., Run]) -> int:
+    """A run with its display, that can be stopped; then its report. `start` takes callbacks and control."""
     control, display = Control(), Display(out)
     callbacks: list[Callback] = [display, *([TensorBoard(folder / "tensorboard")] if tensorboard else [])]
     how = f"continue with: [bold]{escape(to_resume(folder))}[/]"
@@ -35,12 +33,12 @@ def watch(out: Console, folder: Path, tensorboard: bool, start: Callable[[list[C
     def at_once() -> None:
         display.stop()
         saved = (folder / CONFIG).exists()
-        say(Console(stderr=True), f"[yellow]stopped at once[/]{f'; {how}' if saved else ''}")
+        say(Console(stderr=True, highlight=False), f"[yellow]stopped at once[/]{f'; {how}' if saved else ''}")
 
     with signals(control, told, at_once) as exit_code:
         try:
             with display:
-                result = start(callbacks, control)
+                result = start(callbacks=callbacks, control=control)
         except StoppedError as stopped:
             say(out, f"{stopped} Everything is saved; {how}")
             return exit_code()
@@ -54,38 +52,28 @@ def watch(out: Console, folder: Path, tensorboard: bool, start: Callable[[list[C
 def _show(out: Console, result: Run) -> None:
     """The last metrics, and the ends of the global front."""
     last = {name: column[-1] for name, column in result.metrics.items()}
-    out.print(f"\n{last['evaluations']:,.0f} evaluations in {last['seconds']:.1f} s", highlight=False)
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("metric")
-    table.add_column("value", justify="right")
+    out.print(f"\n{last['evaluations']:,.0f} evaluations in {last['seconds']:.1f} s")
+    table = number_table("metric", "value")
     for name in (*OF_THE_PAPER, "num_solutions"):
         table.add_row(name, formatted(name, last[name]))
     out.print(table)
 
     best = global_front(result.archive)
     if not len(best):
-        say(out, f"the archive is empty: {_why_empty(last)}")
+        why = "every evaluation failed."
+        if last.get("infeasible_evaluations"):
+            hint = "nsga2-small and spea2-small find their way towards what is feasible, or loosen the constraints."
+            why = f"none of {last['evaluations']:.0f} evaluations kept to all constraints; {hint}"
+        say(out, f"the archive is empty: {why}")
         return
-    out.print(f"the global front has {len(best)} solutions; its ends:", highlight=False)
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("best in")
-    for name in result.task.objective_names:
-        table.add_column(Text(name), justify="right")
+    out.print(f"the global front has {len(best)} solutions; its ends:")
+    table = number_table("best in", *result.task.objective_names)
     for i, name in enumerate(result.task.objective_names):
         solution = best[np.argmax(best[:, i])] * result.task.direction
         table.add_row(Text(name), *(f"{value:.4g}" for value in solution))
     out.print(table)
     for fact in lost_evaluations(result):
         say(out, escape(fact))
-
-
-def _why_empty(last: Mapping[str, float]) -> str:
-    if not last.get("infeasible_evaluations"):
-        return "every evaluation failed."
-    return (
-        f"none of {last['evaluations']:.0f} evaluations kept to all constraints; nsga2-small and spea2-small find "
-        "their way towards what is feasible, or loosen the constraints."
-    )
 
 
 def devices_of(config: RunConfig) -> int | None:

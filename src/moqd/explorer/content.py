@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from moqd.algorithms import ALGORITHMS
 from moqd.choose.export import told_apart
 from moqd.choose.pick import AUGMENTATION, RULES, global_front_rows, scale_of, simplex_lattice
 from moqd.core.metrics import cell_hypervolumes, hypervolume
@@ -69,12 +70,14 @@ def _run(run: Run) -> dict[str, Any]:
         ],
         "reference_point": [float(value) for value in run.config.reference_point or ()],
         "centroid": array(centroid, "float32"),
-        "polygons": _polygons(centroid, lower, upper) if task.num_features == 2 else None,
+        "polygons": [array(polygon, "float32") for polygon in cell_polygons(centroid, lower, upper)]
+        if task.num_features == 2
+        else None,
         "solutions": {
             "cell": array(solutions.cell, "int32"),
             "objectives": array(solutions.objectives, "float32"),
             "features": array(solutions.features, "float32"),
-            "preference": array(solutions.preference, "float32"),
+            "preference": array(solutions.preference, "float32") if _made_for_preferences(run) else None,
         },
         "front": array(global_front_rows(fitness), "int32"),
         "scale": {"low": scale.low.tolist(), "high": scale.high.tolist()},
@@ -87,9 +90,14 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
+def _made_for_preferences(run: Run) -> bool:
+    """Whether solutions were made for a preference; algorithms that follow no gradient give them random ones."""
+    entry = ALGORITHMS.get(run.config.algorithm.name)
+    return run.task.policy is not None if entry is None else entry.policies
+
+
 def _last(run: Run, column: str) -> int:
-    values = run.metrics.get(column)
-    return 0 if values is None or len(values) == 0 else int(values[-1])
+    return int([0, *run.metrics.get(column, ())][-1])
 
 
 def _some(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
@@ -108,19 +116,15 @@ def _parameters(task: Task, solutions: Solutions) -> dict[str, Any] | None:
     return {"names": names, "values": array(values, "float64"), "options": options}
 
 
-def _polygons(centroid: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> list[dict[str, str]]:
-    return [array(polygon, "float32") for polygon in cell_polygons(centroid, lower, upper)]
-
-
 def _snapshot(snapshot: Snapshot, run: Run) -> Mapping[str, Any]:
-    cells = run.archive.centroid.shape[0]
     fitness = snapshot.objectives.astype(float) * run.task.direction
-    values = np.zeros(cells)
+    values = np.zeros(run.archive.centroid.shape[0])
     for cell in np.unique(snapshot.cell):
         values[cell] = hypervolume(fitness[snapshot.cell == cell], run.reference_point)
     return {
         "iteration": snapshot.iteration,
         "cell": array(snapshot.cell, "int32"),
         "objectives": array(snapshot.objectives, "float32"),
+        "features": array(snapshot.features, "float32"),
         "hypervolume": array(values, "float64"),
     }

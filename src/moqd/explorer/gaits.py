@@ -12,7 +12,7 @@ import math
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -30,13 +30,8 @@ AT_ONCE = 64
 """Gaits recorded between two updates of the progress."""
 
 
-class Gaits(NamedTuple):
-    """The gaits of one run."""
-
-    robot: dict[str, Any] | None
-    """The robot that all gaits share; None if solutions are not policies of a robot, or none can be replayed."""
-    gaits: dict[str, dict[str, Any]]
-    """By the row of the solution, as text for JSON."""
+Entry = dict[str, Any]
+"""A gait, what a task draws instead, or the error: what the page knows of one solution."""
 
 
 def robot_of(replay: Replay, feet: Sequence[str]) -> dict[str, Any]:
@@ -55,7 +50,7 @@ def robot_of(replay: Replay, feet: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def packed_gait(replay: Replay) -> dict[str, Any]:
+def packed_gait(replay: Replay) -> Entry:
     """A gait in the format of the page."""
     frames = len(replay.time)
     poses = np.concatenate([replay.position * LENGTH, replay.rotation * ANGLE], axis=2).reshape(frames, -1)
@@ -70,46 +65,51 @@ def packed_gait(replay: Replay) -> dict[str, Any]:
     }
 
 
-def wanted(run: Run, solutions: Solutions, front: Sequence[int]) -> Iterator[int]:
-    """Rows in the order in which gaits are recorded: the global front, then each cell's knee, then its extremes."""
-    fitness = solutions.objectives.astype(float) * run.task.direction
-    scaled = scale_of(fitness).scaled(fitness)
-    yield from map(int, front)
-    even = np.full(run.task.num_objectives, 1 / run.task.num_objectives)
+def record(
+    run: Run, wish: str, budget: float, tick: Callable[[int], None] = lambda _: None
+) -> tuple[dict[str, Any] | None, dict[str, Entry]]:
+    """The robot that all gaits share, and gaits or pictures by the row of their solution, as text for JSON.
+
+    The `wish` is "none", "all", or "some": those looked at first, until they take more bytes than the budget. There is
+    no robot if solutions are not policies of one, or none can be replayed. `tick` is told how many are done.
+    """
+    task, solutions = run.task, run.solutions()
+    rows = _rows(run, solutions, wish) if moves(task) or draws(task) else []
+    robot = _first_robot(task, solutions) if moves(task) else None
+    recorded: dict[str, Entry] = {}
+    used, at_once = 0, AT_ONCE if moves(task) else 1
+    for start in range(0, len(rows), at_once):
+        some = rows[start : start + at_once]
+        entries = _packed(task, solutions, some) if moves(task) else [shown(task, _at(solutions, row)) for row in some]
+        for row, entry in zip(some, entries, strict=True):
+            used += len(json.dumps({str(row): entry}, separators=(",", ":")))
+            if used > budget and wish != "all":
+                return robot, recorded
+            recorded[str(row)] = entry
+        tick(start + len(some))
+    return robot, recorded
+
+
+def _rows(run: Run, solutions: Solutions, wish: str) -> list[int]:
+    """In the order in which gaits are recorded."""
+    if wish == "some":
+        return list(dict.fromkeys(_looked_at_first(solutions, solutions.objectives.astype(float) * run.task.direction)))
+    return list(range(len(solutions.cell))) if wish == "all" else []
+
+
+def _looked_at_first(solutions: Solutions, fitness: np.ndarray) -> Iterator[int]:
+    """The global front, then each cell's knee, then its extremes."""
+    scaled, num_objectives = scale_of(fitness).scaled(fitness), fitness.shape[1]
+    yield from global_front_rows(fitness).tolist()
+    even = np.full(num_objectives, 1 / num_objectives)
     members = [np.nonzero(solutions.cell == cell)[0] for cell in np.unique(solutions.cell)]
     for rows in members:
         yield int(rows[np.argmax(values_by("knee", scaled[rows], even))])
     for rows in members:
-        for objective in range(run.task.num_objectives):
-            yield int(rows[np.argmax(fitness[rows, objective])])
+        yield from rows[np.argmax(fitness[rows], axis=0)].tolist()
 
 
-def record(run: Run, wish: str, budget: float, tick: Callable[[int], None] = lambda _: None) -> Gaits:
-    """Gaits of the solutions that are wanted ("none", "some" or "all"), until they take more bytes than the budget.
-
-    "all" takes every solution, whatever the budget. `tick` is told how many are done.
-    """
-    solutions = run.solutions()
-    if len(solutions.cell) == 0:
-        return Gaits(None, {})
-    rows = _rows(run, solutions, wish)
-    if not moves(run.task):
-        return Gaits(None, _rendered(run, solutions, rows, wish, budget, tick) if draws(run.task) else {})
-    robot = _first_robot(run.task, solutions)
-    recorded: dict[str, dict[str, Any]] = {}
-    used = 0
-    for start in range(0, len(rows), AT_ONCE):
-        some = rows[start : start + AT_ONCE]
-        for row, gait in zip(some, _packed(run.task, solutions, some), strict=True):
-            used += _size(row, gait)
-            if used > budget and wish != "all":
-                return Gaits(robot, recorded)
-            recorded[str(row)] = gait
-        tick(min(len(rows), start + AT_ONCE))
-    return Gaits(robot, recorded)
-
-
-def gait_of(task: Task, solutions: Solutions, row: int) -> dict[str, Any]:
+def gait_of(task: Task, solutions: Solutions, row: int) -> Entry:
     """The gait of one solution, or the picture that its task draws."""
     genotype = _at(solutions, row)
     return packed_gait(task.replay(genotype)) if moves(task) else shown(task, genotype)
@@ -127,7 +127,7 @@ def draws(task: Task) -> bool:
     return type(task).render is not Task.render
 
 
-def shown(task: Task, genotype: Genotype) -> dict[str, Any]:
+def shown(task: Task, genotype: Genotype) -> Entry:
     """For a solution that is not a policy of a robot: what its task draws, or why that failed."""
     try:
         drawn = task.render(genotype)
@@ -141,15 +141,6 @@ def shown(task: Task, genotype: Genotype) -> dict[str, Any]:
         return {"error": f"drawing it failed: {type(error).__name__}: {error}"}
 
 
-def _rows(run: Run, solutions: Solutions, wish: str) -> list[int]:
-    if wish == "none":
-        return []
-    if wish == "all":
-        return list(range(len(solutions.cell)))
-    fitness = solutions.objectives * run.task.direction
-    return list(dict.fromkeys(wanted(run, solutions, global_front_rows(fitness).tolist())))
-
-
 def _first_robot(task: Task, solutions: Solutions) -> dict[str, Any] | None:
     """The robot, from the first solution that can be replayed."""
     for row in range(len(solutions.cell)):
@@ -158,7 +149,7 @@ def _first_robot(task: Task, solutions: Solutions) -> dict[str, Any] | None:
     return None
 
 
-def _packed(task: Task, solutions: Solutions, rows: Sequence[int]) -> list[dict[str, Any]]:
+def _packed(task: Task, solutions: Solutions, rows: Sequence[int]) -> list[Entry]:
     """The gaits of these solutions, or the reason why one has none."""
     try:
         return [packed_gait(replay) for replay in task.replays(_at(solutions, np.asarray(rows)))]
@@ -166,26 +157,6 @@ def _packed(task: Task, solutions: Solutions, rows: Sequence[int]) -> list[dict[
         if len(rows) == 1:
             return [{"error": str(error)}]
     return [gait for row in rows for gait in _packed(task, solutions, [row])]
-
-
-def _rendered(
-    run: Run, solutions: Solutions, rows: Sequence[int], wish: str, budget: float, tick: Callable[[int], None]
-) -> dict[str, dict[str, Any]]:
-    recorded: dict[str, dict[str, Any]] = {}
-    used = 0
-    for number, row in enumerate(rows, start=1):
-        content = shown(run.task, _at(solutions, row))
-        used += _size(row, content)
-        if used > budget and wish != "all":
-            break
-        recorded[str(row)] = content
-        tick(number)
-    return recorded
-
-
-def _size(row: int, entry: dict[str, Any]) -> int:
-    """The size of an entry in the file, in bytes."""
-    return len(json.dumps({str(row): entry}, separators=(",", ":")))
 
 
 def _at(solutions: Solutions, rows: int | Int[np.ndarray, "rows"]) -> Genotype:
@@ -198,8 +169,6 @@ def _png(image: np.ndarray) -> str:
     content = io.BytesIO()
     image = np.asarray(image)
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-        raise InputError(
-            f"a picture is of type {image.dtype} and shape {image.shape}, not uint8 and (height, width, 3)"
-        )
+        raise InputError(f"a picture is {image.dtype} of shape {image.shape}, not uint8 of shape (height, width, 3)")
     imsave(content, image, format="png")
     return f"data:image/png;base64,{b64encode(content.getvalue()).decode()}"

@@ -60,8 +60,8 @@ class ExplorerServer(ThreadingHTTPServer):
         return _refusal(HTTPStatus.NOT_FOUND, "there is no such address")
 
     def _gait(self, query: dict[str, list[str]]) -> tuple[HTTPStatus, str, bytes]:
-        place = [_count(query.get(name, [])) for name in ("run", "solution")]
-        if None in place or not self._is_there(run := int(place[0] or 0), row := int(place[1] or 0)):
+        run, row = (_count(query.get(name, [])) for name in ("run", "solution"))
+        if run is None or row is None or run >= len(self._runs) or row >= len(self._solutions[run].cell):
             return _refusal(HTTPStatus.NOT_FOUND, "there is no such solution")
         content = self._known.get((run, row)) or self._simulated(run, row)
         return HTTPStatus.OK, "application/json", content
@@ -78,9 +78,6 @@ class ExplorerServer(ThreadingHTTPServer):
                 self._known.pop(next(iter(self._known)))
             self._known[run, row] = content
             return content
-
-    def _is_there(self, run: int, row: int) -> bool:
-        return run < len(self._runs) and row < len(self._solutions[run].cell)
 
 
 class _Handler(BaseHTTPRequestHandler):

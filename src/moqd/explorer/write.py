@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,10 +14,9 @@ from typing import Any
 
 from moqd.explorer.content import content_of
 from moqd.explorer.gaits import record
-from moqd.io.errors import InputError, unknown_name
+from moqd.io.errors import InputError, known_name
 from moqd.io.files import write_text
 from moqd.runs.folder import Run
-from moqd.tasks import Task
 
 SCRIPTS = (
     "dom.js",
@@ -62,9 +62,12 @@ def write_explorer(
     """
     runs = [runs] if isinstance(runs, Run) else runs
     check_together(runs)
-    place = _place(runs[0], path)
-    write_text(place, explorer_page(runs, gaits=gaits, budget=budget, tick=tick))
-    return place
+    if path is None and runs[0].path is not None:
+        path = runs[0].path / EXPLORER
+    if path is None:
+        raise InputError("the run has no folder; give a path for its page.")
+    write_text(Path(path), explorer_page(runs, gaits=gaits, budget=budget, tick=tick))
+    return Path(path)
 
 
 def explorer_page(
@@ -77,13 +80,13 @@ def explorer_page(
 ) -> str:
     """The page as text."""
     check_together(runs)
-    if gaits not in GAITS:
-        raise unknown_name("gaits", gaits, GAITS)
+    known_name("gaits", gaits, GAITS)
     title, content = f"{runs[0].task.name}: explorer", content_of(runs, served=served)
     bare = len(page_text(title, content).encode()) + ROBOT * len(runs)
     share = max(0.0, budget * MEGABYTE - bare) / len(runs)
     for i, run in enumerate(runs):
-        content["runs"][i] |= record(run, gaits, share, partial(tick, i))._asdict()
+        robot, recorded = record(run, gaits, share, partial(tick, i))
+        content["runs"][i] |= {"robot": robot, "gaits": recorded}
     return page_text(title, content)
 
 
@@ -91,26 +94,14 @@ def check_together(runs: Sequence[Run]) -> None:
     """Runs on one page must have the same objectives and features."""
     if not runs:
         raise InputError("there is no run to show; give at least one.")
-    first = runs[0].task
-    for run in runs[1:]:
-        task = run.task
-        if _kind(task) != _kind(first):
+    tasks = [run.task for run in runs]
+    kinds = [(task.objective_names, sorted(task.minimised), task.feature_names, task.feature_bounds) for task in tasks]
+    for run, kind in zip(runs, kinds, strict=True):
+        if kind != kinds[0]:
             raise InputError(
-                f"{str(run.path)!r} is of the task {task.name!r} and {str(runs[0].path)!r} of {first.name!r}; runs on "
-                "one page must have the same objectives and features."
+                f"{str(run.path)!r} is of the task {run.task.name!r} and {str(runs[0].path)!r} of {tasks[0].name!r}; "
+                "runs on one page must have the same objectives and features."
             )
-
-
-def _kind(task: Task) -> tuple[Sequence[Any], ...]:
-    return task.objective_names, sorted(task.minimised), task.feature_names, task.feature_bounds
-
-
-def _place(run: Run, path: str | os.PathLike[str] | None) -> Path:
-    if path is not None:
-        return Path(path)
-    if run.path is None:
-        raise InputError("the run has no folder; give a path for its page.")
-    return run.path / EXPLORER
 
 
 def page_text(title: str, content: Mapping[str, Any]) -> str:
@@ -128,12 +119,7 @@ def page_text(title: str, content: Mapping[str, Any]) -> str:
         "CONTENT": data,
         "SCRIPT": script,
     }
-    before, *after = _part("page.html").split("{{")
-    pieces = [before]
-    for piece in after:
-        name, _, rest = piece.partition("}}")
-        pieces += [parts[name], rest]
-    return "".join(pieces)
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _part("page.html"))
 
 
 def _fingerprint(script: str) -> str:

@@ -15,12 +15,16 @@ class StorageError(RuntimeError):
     """Something could not be written, because the disk is full or the like; what was written before is whole."""
 
 
-class StoppedError(RuntimeError):
-    """A run was asked to stop and did so; `archive` is what it has found, and a run with a folder is saved there."""
+class EndedError(RuntimeError):
+    """A run ended before its last iteration; `archive` is what it has found."""
 
     def __init__(self, message: str, archive: Any) -> None:
         super().__init__(message)
         self.archive = archive
+
+
+class StoppedError(EndedError):
+    """A run was asked to stop and did so; a run with a folder is saved there."""
 
 
 class MissingFileError(InputError):
@@ -35,12 +39,8 @@ class EvaluationError(RuntimeError):
     """The user's task fails at every evaluation, so a run cannot go on."""
 
 
-class DivergenceError(RuntimeError):
-    """Training gave numbers that are not finite, so a run cannot go on; `archive` is what it has found."""
-
-    def __init__(self, message: str, archive: Any) -> None:
-        super().__init__(message)
-        self.archive = archive
+class DivergenceError(EndedError):
+    """Training gave numbers that are not finite, so a run cannot go on."""
 
 
 def unknown_name(kind: str, name: Any, known: Iterable[str], *, of: str = "") -> InputError:
@@ -72,3 +72,9 @@ AGAIN: list[str] = []
 def to_resume(folder: Path) -> str:
     """The command that continues a run."""
     return " ".join(["moqd resume", shlex.quote(str(folder)), *AGAIN])
+
+
+def to_repeat(folder: Path) -> str:
+    """What to do about a run that cannot be continued."""
+    again = f"moqd train --config {shlex.quote(str(folder / 'config.json'))} --out NEW_FOLDER"
+    return f"so it cannot be continued; run it again with: {again}"

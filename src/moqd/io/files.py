@@ -1,8 +1,7 @@
 """Files that are whole or not there, and that are safe to read: what a run writes and reads goes through here.
 
-Tensors are written in the safetensors format piece by piece, so that a large state is never held twice, and with a
-SHA-256 digest of their content. Nothing that is read is followed out of its folder (symbolic links are refused) or
-executed.
+Tensors are written in the safetensors format, with a SHA-256 digest of their content, and piece by piece, so that a
+large state is never held twice. Symbolic links are refused, and nothing that is read is executed.
 """
 
 import hashlib
@@ -11,7 +10,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,19 +43,27 @@ def whole(array: Any) -> Tensor:
     return Tensor(str(array.dtype), array.shape, lambda: [array])
 
 
+@contextmanager
+def storing(path: Path, what: str = "could not be written") -> Iterator[None]:
+    """What the system refuses is a StorageError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{str(path)!r} {what} ({error.strerror or error}).") from error
+
+
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """All or nothing: `write` writes beside, which is brought to the disk and renamed."""
     if not path.name:
         raise InputError(f"{str(path)!r} is no name for a file; give one.")
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        beside.unlink(missing_ok=True)  # never written through, whatever it is
-        write(beside)
-        sync(beside)
-        beside.replace(path)
-        sync(path.parent)
-    except OSError as error:
-        raise StorageError(f"{str(path)!r} could not be written ({error.strerror or error}).") from error
+        with storing(path):
+            beside.unlink(missing_ok=True)  # never written through, whatever it is
+            write(beside)
+            sync(beside)
+            beside.replace(path)
+            sync(path.parent)
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
@@ -89,10 +96,8 @@ def sync(path: Path) -> None:
 
 def users_folder(path: Path) -> Path:
     """A folder that the user has named, made with all above it if it is not there."""
-    try:
+    with storing(path, "could not be made"):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{str(path)!r} could not be made ({error.strerror}).") from error
     return path
 
 
@@ -100,12 +105,10 @@ def own_folder(path: Path) -> Path:
     """A folder within a run, made if it is not there; a link to somewhere else is refused."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise InputError(f"{str(path)!r} is not a folder but a link or a file; remove it.")
-    try:
-        if not path.is_dir():
+    if not path.is_dir():
+        with storing(path, "could not be made"):
             path.mkdir(exist_ok=True)
             sync(path.parent)
-    except OSError as error:
-        raise StorageError(f"{str(path)!r} could not be made ({error.strerror}).") from error
     return path
 
 
@@ -150,61 +153,41 @@ def check_format(path: Path, version: Any) -> None:
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise InputError(f"{str(path)!r} is damaged: its format is {version!r}.")
     if version > FORMAT:
-        raise InputError(
-            f"{str(path)!r} has format {version}, but this moqd reads up to {FORMAT}; upgrade moqd to load it."
-        )
+        raise InputError(f"{str(path)!r} has format {version}, but this moqd reads up to {FORMAT}; upgrade moqd.")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """A safetensors file, with its format and a digest of what it holds."""
-    write_file(path, lambda beside: _write_tensors(beside, tensors))
-
-
-def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    digest = _Digest()
+    ordered = dict(sorted(tensors.items()))
     header: dict[str, Any] = {}
-    offset = 0
-    ordered = {name: tensors[name] for name in sorted(tensors)}
+    sha, offset = hashlib.sha256(), 0
     for name, tensor in ordered.items():
-        digest.start(name, tensor.dtype, tensor.shape)
+        sha.update(_title(name, tensor.dtype, tensor.shape))
         start = offset
-        for piece in _bytes_of(tensor):
-            digest.update(piece)
+        for piece in map(_bytes, tensor.pieces()):
+            sha.update(piece)
             offset += len(piece)
         header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, offset]}
-    metadata = {"format": str(FORMAT), "sha256": digest.hexdigest()}
+    metadata = {"format": str(FORMAT), "sha256": sha.hexdigest()}
     text = json.dumps({"__metadata__": metadata, **header}).encode()
     text += b" " * (-len(text) % 8)
-    with path.open("xb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for tensor in ordered.values():
-            for piece in _bytes_of(tensor):
-                file.write(piece)
 
+    def write(beside: Path) -> None:
+        with beside.open("xb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for tensor in ordered.values():
+                file.writelines(map(_bytes, tensor.pieces()))
 
-def _bytes_of(tensor: Tensor) -> Iterator[memoryview]:
-    for piece in tensor.pieces():
-        yield _bytes(piece)
+    write_file(path, write)
 
 
 def _bytes(array: np.ndarray) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-class _Digest:
-    """SHA-256 of named arrays: of their names, types and shapes too."""
-
-    def __init__(self) -> None:
-        self._sha = hashlib.sha256()
-
-    def start(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
-        self._sha.update(json.dumps([name, dtype, list(shape)]).encode())
-
-    def update(self, piece: memoryview) -> None:
-        self._sha.update(piece)
-
-    def hexdigest(self) -> str:
-        return self._sha.hexdigest()
+def _title(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
+    """What the digest of a file holds of an array besides its bytes."""
+    return json.dumps([name, dtype, list(shape)]).encode()
 
 
 def read_tensors(path: Path) -> dict[str, np.ndarray]:
@@ -220,11 +203,11 @@ def read_tensors(path: Path) -> dict[str, np.ndarray]:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{str(path)!r} is damaged ({error}).") from error
-    digest = _Digest()
+    sha = hashlib.sha256()
     for name, array in arrays.items():
-        digest.start(name, str(array.dtype), array.shape)
-        digest.update(_bytes(array))
-    if digest.hexdigest() != metadata.get("sha256"):
+        sha.update(_title(name, str(array.dtype), array.shape))
+        sha.update(_bytes(array))
+    if sha.hexdigest() != metadata.get("sha256"):
         raise InputError(f"{str(path)!r} is damaged (its checksum differs).")
     return arrays
 

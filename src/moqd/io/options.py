@@ -1,7 +1,7 @@
 """Options of tasks and algorithms: documented fields of frozen dataclasses, overridden by name."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import MISSING, Field, fields, replace
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -19,10 +19,7 @@ def overridden(config: Config, overrides: Mapping[str, Any], owner: str) -> Conf
     for name, value in overrides.items():
         if name not in known:
             raise unknown_name("option", name, known, of=owner)
-        if known[name].type == ONE_OR_SEVERAL:
-            _check_counts(name, value)
-        else:
-            _check(name, value, getattr(config, name), known[name].metadata.get("least", 1))
+        _check(known[name], value, getattr(config, name))
     values = {name: _as_field(value, getattr(config, name)) for name, value in overrides.items()}
     return replace(config, **values)  # type: ignore[type-var]
 
@@ -36,21 +33,15 @@ def recorded(config: Any) -> dict[str, Any]:
     return {
         option.name: value
         for option in fields(config)
-        if (value := getattr(config, option.name)) != option.metadata.get("before", _NEVER)
+        if (value := getattr(config, option.name)) != option.metadata.get("before", MISSING)
     }
 
 
 def restored(config: Config, values: Mapping[str, Any], owner: str) -> Config:
     """The config of which `recorded` gave these values."""
-    before = {
-        option.name: option.metadata["before"]
-        for option in fields(config)  # type: ignore[arg-type]
-        if "before" in option.metadata
-    }
+    options = fields(config)  # type: ignore[arg-type]
+    before = {option.name: option.metadata["before"] for option in options if "before" in option.metadata}
     return overridden(replace(config, **before), values, owner)  # type: ignore[type-var]
-
-
-_NEVER = object()
 
 
 def _as_field(value: Any, default: Any) -> Any:
@@ -62,26 +53,23 @@ def _as_field(value: Any, default: Any) -> Any:
     return float(value) if isinstance(default, float) and isinstance(value, int) else value
 
 
-def _check(name: str, value: Any, default: Any, least: int) -> None:
+def _check(option: Field[Any], value: Any, default: Any) -> None:
     """Counts are whole and at least `least`, scales are not negative, switches are True or False."""
-    if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise InputError(f"{name} is {value!r}; give True or False.")
+    least = option.metadata.get("least", 1)
+    are_counts = _is_sequence(value) and all(map(is_count, value))
+    if option.type == ONE_OR_SEVERAL:
+        fits, wanted = is_count(value) or (are_counts and value), "a whole number of at least 1, or a list of them"
+    elif isinstance(default, bool):
+        fits, wanted = isinstance(value, bool), "True or False"
     elif isinstance(default, int):
-        if not is_count(value, least):
-            raise InputError(f"{name} is {value!r}; give a whole number of at least {least}.")
+        fits, wanted = is_count(value, least), f"a whole number of at least {least}"
     elif isinstance(default, float):
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (number and 0 <= value < float("inf")):
-            raise InputError(f"{name} is {value!r}; give a number that is not negative.")
-    elif isinstance(default, tuple) and not (_is_sequence(value) and all(is_count(entry) for entry in value)):
-        raise InputError(f"{name} is {value!r}; give a list of whole numbers of at least 1.")
-
-
-def _check_counts(name: str, value: Any) -> None:
-    several = _is_sequence(value) and len(value) > 0 and all(is_count(entry) for entry in value)
-    if not several and not is_count(value):
-        raise InputError(f"{name} is {value!r}; give a whole number of at least 1, or a list of them.")
+        fits, wanted = number and 0 <= value < float("inf"), "a number that is not negative"
+    else:
+        fits, wanted = not isinstance(default, tuple) or are_counts, "a list of whole numbers of at least 1"
+    if not fits:
+        raise InputError(f"{option.name} is {value!r}; give {wanted}.")
 
 
 def _is_sequence(value: Any) -> bool:
@@ -96,8 +84,8 @@ def whole_number(argument: str, value: Any, *, least: int, most: int | None = No
     """The value, which must be a whole number in these limits."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
-        limit = "" if most is None else f" and at most {most}"
-        raise InputError(f"{argument} is {value!r}; give a whole number of at least {least}{limit}.")
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(f"{argument} is {value!r}; give a whole number {allowed}.")
     return int(value)
 
 

@@ -19,56 +19,43 @@ from moqd.plots.parallel_axes import LABEL_WIDTH, label_columns, parallel_axes, 
 from moqd.plots.style import CONTEXT, EMPTY, QUANTITY, feature_label
 from moqd.tasks import Task
 
-MOST_PAIRED = 4
-"""Largest number of features for which every pair is drawn."""
+Values = Float[np.ndarray, "cells"]
 
 
-def archive_map_figure(
-    archive: Archive, value: Float[np.ndarray, "cells"], task: Task, *, label: str = "hypervolume"
-) -> Figure:
+def archive_map_figure(archive: Archive, hypervolume: Values, task: Task) -> Figure:
     """The map as its own figure; with three or four features, with every pair of them above it."""
-    if task.num_features in (1, 2):
-        figure = Figure(figsize=(7, 4) if task.num_features == 1 else (6.4, 5), layout="constrained")
-        archive_map(figure.subplots(), archive, value, task, label=label)
-    elif task.num_features > MOST_PAIRED:
-        figure = Figure(figsize=(width_of(task.num_features), 4.5), layout="constrained")
-        archive_map(figure.subplots(), archive, value, task, label=label)
-    else:
-        num_rows = 1 if task.num_features == 3 else 2
-        figure = Figure(figsize=(10, 3.1 * num_rows + 3.6), layout="constrained")
-        above, below = np.asarray(figure.subfigures(2, 1, height_ratios=[3.1 * num_rows, 3.6]))
-        feature_pairs(above.subplots(num_rows, 3).flat, archive, value, task)
-        archive_map(below.subplots(), archive, value, task, label=label)
+    if task.num_features not in (3, 4):
+        size = {1: (7, 4), 2: (6.4, 5)}.get(task.num_features, (width_of(task.num_features), 4.5))
+        figure = Figure(figsize=size, layout="constrained")
+        archive_map(figure.subplots(), archive, hypervolume, task)
+        return figure
+    num_rows = 1 if task.num_features == 3 else 2
+    figure = Figure(figsize=(10, 3.1 * num_rows + 3.6), layout="constrained")
+    above, below = np.asarray(figure.subfigures(2, 1, height_ratios=[3.1 * num_rows, 3.6]))
+    feature_pairs(above.subplots(num_rows, 3).flat, archive, hypervolume, task)
+    archive_map(below.subplots(), archive, hypervolume, task)
     return figure
 
 
-def archive_map(
-    ax: Axes, archive: Archive, value: Float[np.ndarray, "cells"], task: Task, *, label: str = "hypervolume"
-) -> None:
-    """Draws `value` of every occupied cell as `cells` does, with labels and, if there are colours, a colour bar."""
-    drawn = cells(ax, archive, value, task)
+def archive_map(ax: Axes, archive: Archive, hypervolume: Values, task: Task) -> None:
+    """Draws every occupied cell as `cells` does, with labels and, if there are colours, a colour bar."""
+    drawn = cells(ax, archive, hypervolume, task)
     if task.num_features == 1:
-        ax.set(xlabel=feature_label(task, task.feature_names[0], width=80), ylabel=f"{label} (grey: empty cell)")
+        ax.set(xlabel=feature_label(task, task.feature_names[0], width=80), ylabel="hypervolume (grey: empty cell)")
     elif task.num_features == 2:
-        ax.set_xlabel(feature_label(task, task.feature_names[0]))
-        ax.set_ylabel(feature_label(task, task.feature_names[1]))
-        label = f"{label} (grey: empty cell)"
+        across, up = (feature_label(task, name) for name in task.feature_names)
+        ax.set(xlabel=across, ylabel=up)
     else:
         lower, upper = np.asarray(archive.feature_bounds, float)
         label_columns(ax, lower, upper, [feature_label(task, name, width=LABEL_WIDTH) for name in task.feature_names])
         ax.set_title("every occupied cell as a line through its centre")
     if drawn is not None and np.any(archive.valid):
+        label = "hypervolume" + " (grey: empty cell)" * (task.num_features == 2)
         ax.figure.colorbar(drawn, ax=ax, label=label, fraction=0.046, pad=0.03)
 
 
 def cells(
-    ax: Axes,
-    archive: Archive,
-    value: Float[np.ndarray, "cells"],
-    task: Task,
-    *,
-    norm: Normalize | None = None,
-    fine: bool = False,
+    ax: Axes, archive: Archive, value: Values, task: Task, *, norm: Normalize | None = None, fine: bool = False
 ) -> ScalarMappable | None:
     """Draws `value` of every occupied cell: one feature as bars, two as a mosaic, more as parallel axes.
 
@@ -78,31 +65,30 @@ def cells(
     if task.num_features == 0:
         raise InputError(f"task {task.name!r} has no features, so its archive is one cell and has no map.")
     occupied = np.any(np.asarray(archive.valid), axis=1)
-    lower, upper = np.asarray(archive.feature_bounds, float)
-    centroid = np.asarray(archive.centroid, float)
     if task.num_features == 1:
-        _bars(ax, centroid[:, 0], value, occupied, lower[0], upper[0], 0 if fine else 0.3)
+        _bars(ax, archive, value, occupied, 0 if fine else 0.3)
         return None
-    style = _colours(value[occupied]) | ({} if norm is None else {"norm": norm})
+    style = {"cmap": QUANTITY, "norm": norm or _scale(value[occupied])}
     if task.num_features == 2:
-        return _mosaic(ax, centroid, value, occupied, lower, upper, style | {"linewidths": 0.25 if fine else 0.5})
+        return _mosaic(ax, archive, value, occupied, style | {"linewidths": 0.25 if fine else 0.5})
     best_last = np.flatnonzero(occupied)[np.argsort(value[occupied])]
     style |= {"array": value[best_last], "linewidths": 0.6 if fine else 1.2}
-    return parallel_axes(ax, centroid[best_last], lower, upper, **style)
+    lower, upper = np.asarray(archive.feature_bounds, float)
+    return parallel_axes(ax, np.asarray(archive.centroid, float)[best_last], lower, upper, **style)
 
 
-def feature_pairs(axes: Iterable[Axes], archive: Archive, value: Float[np.ndarray, "cells"], task: Task) -> None:
+def feature_pairs(axes: Iterable[Axes], archive: Archive, value: Values, task: Task) -> None:
     """Draws the centres of all cells in the plane of every two features, one after the other; the best lie on top."""
     occupied = np.any(np.asarray(archive.valid), axis=1)
     centroid = np.asarray(archive.centroid, float)
     best_last = np.flatnonzero(occupied)[np.argsort(value[occupied])]
+    labels = [feature_label(task, name) for name in task.feature_names]
+    style: dict[str, Any] = {"cmap": QUANTITY, "norm": _scale(value[occupied])}
     for ax, (i, j) in zip(axes, combinations(range(task.num_features), 2), strict=True):
         ax.scatter(centroid[~occupied, i], centroid[~occupied, j], s=14, color=EMPTY)
         x, y = centroid[best_last].T[[i, j]]
-        ax.scatter(x, y, s=26, c=value[best_last], edgecolors="white", linewidths=0.3, **_colours(value[occupied]))
-        ax.set(xlim=task.feature_bounds[i], ylim=task.feature_bounds[j])
-        ax.set_xlabel(feature_label(task, task.feature_names[i]))
-        ax.set_ylabel(feature_label(task, task.feature_names[j]))
+        ax.scatter(x, y, s=26, c=value[best_last], edgecolors="white", linewidths=0.3, **style)
+        ax.set(xlim=task.feature_bounds[i], ylim=task.feature_bounds[j], xlabel=labels[i], ylabel=labels[j])
 
 
 def cell_polygons(
@@ -117,23 +103,15 @@ def cell_polygons(
     return [lower + np.clip(polygon, 0, 1) * (upper - lower) for polygon in corners]
 
 
-def _colours(known: np.ndarray) -> dict[str, Any]:
-    """One colour scale for all finite values."""
-    return {"cmap": QUANTITY, "norm": Normalize(*(known.min(), known.max()) if known.size else (0, 1))}
+def _scale(known: np.ndarray) -> Normalize:
+    """One scale for all known values."""
+    return Normalize(known.min(), known.max()) if known.size else Normalize(0, 1)
 
 
-def _mosaic(
-    ax: Axes,
-    centroid: np.ndarray,
-    value: np.ndarray,
-    occupied: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    style: dict[str, Any],
-) -> ScalarMappable:
-    polygons = cell_polygons(centroid, lower, upper)
-    empty = [polygon for polygon, there in zip(polygons, occupied, strict=True) if not there]
-    filled = [polygon for polygon, there in zip(polygons, occupied, strict=True) if there]
+def _mosaic(ax: Axes, archive: Archive, value: Values, occupied: np.ndarray, style: dict[str, Any]) -> ScalarMappable:
+    lower, upper = np.asarray(archive.feature_bounds, float)
+    polygons = cell_polygons(np.asarray(archive.centroid, float), lower, upper)
+    empty, filled = ([polygons[i] for i in np.flatnonzero(there)] for there in (~occupied, occupied))
     ax.add_collection(PolyCollection(empty, facecolors=EMPTY, edgecolors="white", linewidths=style["linewidths"]))
     drawn = PolyCollection(filled, array=value[occupied], edgecolors="white", **style)
     ax.add_collection(drawn)
@@ -142,15 +120,9 @@ def _mosaic(
     return drawn
 
 
-def _bars(
-    ax: Axes,
-    centroid: np.ndarray,
-    value: np.ndarray,
-    occupied: np.ndarray,
-    lower: float,
-    upper: float,
-    border: float,
-) -> None:
+def _bars(ax: Axes, archive: Archive, value: Values, occupied: np.ndarray, border: float) -> None:
+    (lower,), (upper,) = np.asarray(archive.feature_bounds, float)
+    centroid = np.asarray(archive.centroid, float)[:, 0]
     order = np.argsort(centroid)
     edges = np.concatenate([[lower], (centroid[order][1:] + centroid[order][:-1]) / 2, [upper]])
     there, start, width = occupied[order], edges[:-1], np.diff(edges)

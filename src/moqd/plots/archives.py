@@ -14,18 +14,8 @@ from matplotlib.ticker import MaxNLocator
 
 from moqd.core.archive import Archive
 from moqd.core.metrics import cell_hypervolumes
+from moqd.plots import panels
 from moqd.plots.archive_map import cells
-from moqd.plots.panels import (
-    CHARACTER,
-    NO_RESULT,
-    SMALL,
-    TICK_SIZE,
-    nothing_in,
-    panel_width,
-    short_number,
-    small_panel,
-    wrapped,
-)
 from moqd.plots.style import QUANTITY, display_name, task_title, tasks_in_order
 from moqd.study.analysis import representative
 from moqd.study.summaries import Result, Results
@@ -56,35 +46,32 @@ class Sheet(NamedTuple):
         return self.figure.add_axes((x / self.width, bottom, width / self.width, height / self.height))
 
 
-@rc_context(SMALL)
+@rc_context(panels.SMALL)
 def archives_figure(results: Results, algorithms: Sequence[str]) -> Figure:
     """A row for each task, a column for each algorithm: the archive of the seed with the median MOQD score."""
     tasks = {name: results.tasks[name] for name in tasks_in_order(results.study)}
-    side = panel_width(len(algorithms), least=0.95, most=1.7)
+    side = panels.panel_width(len(algorithms), least=0.95, most=1.7)
     lefts = [LEFT + i * (side + GAP) for i in range(len(algorithms))]
     width = max(LEAST_WIDTH, lefts[-1] + side + RIGHT)
-    names = [wrapped(display_name(label), side) for label in algorithms]
-    titles = [wrapped(task_title(name), 1.5) for name in tasks]
-    indent = 1.35 * CHARACTER * max(len(line) for title in titles for line in title.split("\n"))
-    captions = [wrapped(_caption(task), width - LEFT - indent - 0.1) for task in tasks.values()]
+    names = [panels.wrapped(display_name(label), side) for label in algorithms]
+    titles = [panels.wrapped(task_title(name), 1.5) for name in tasks]
+    indent = 1.35 * panels.CHARACTER * max(len(line) for title in titles for line in title.split("\n"))
+    captions = [panels.wrapped(_caption(task), width - LEFT - indent - 0.1) for task in tasks.values()]
     above = LINE * max(map(_num_lines, names)) + 0.15
-    texts = [
-        LINE * max(_num_lines(title), _num_lines(caption)) + 0.12
-        for title, caption in zip(titles, captions, strict=True)
-    ]
-    panels = [side if task.num_features else 2.5 * LINE for task in tasks.values()]
-    rows = [text + panel + BELOW for text, panel in zip(texts, panels, strict=True)]
+    texts = [LINE * max(map(_num_lines, both)) + 0.12 for both in zip(titles, captions, strict=True)]
+    heights = [side if task.num_features else 2.5 * LINE for task in tasks.values()]
+    rows = [text + height + BELOW for text, height in zip(texts, heights, strict=True)]
     height = above + sum(rows)
     sheet = Sheet(Figure(figsize=(width, height)), width, height)
     for left, name in zip(lefts, names, strict=True):
         from_below = above - LINE * _num_lines(name)
-        sheet.write(left + side / 2, from_below + 0.05, name, ha="center", size=SMALL["axes.titlesize"])
+        sheet.write(left + side / 2, from_below + 0.05, name, ha="center", size=panels.SMALL["axes.titlesize"])
     for i, (name, task) in enumerate(tasks.items()):
         top = above + sum(rows[:i])
         sheet.write(LEFT, top + LINE, titles[i], weight="bold")
         sheet.write(LEFT + indent, top + LINE, captions[i], color="0.25")
-        axes = [sheet.axes(left, top + texts[i], side, panels[i]) for left in lefts]
-        beside = sheet.axes(lefts[-1] + side + GAP, top + texts[i], 0.1, panels[i])
+        axes = [sheet.axes(left, top + texts[i], side, heights[i]) for left in lefts]
+        beside = sheet.axes(lefts[-1] + side + GAP, top + texts[i], 0.1, heights[i])
         archive_row(axes, beside, [_map(results.of(name, label)) for label in algorithms], task)
     return sheet.figure
 
@@ -94,14 +81,14 @@ def archive_row(axes: Sequence[Axes], beside: Axes, maps: Sequence[Map | None], 
     values = np.concatenate([np.zeros(0), *(one[1][np.any(one[0].valid, axis=1)] for one in maps if one is not None)])
     norm = Normalize(values.min(), values.max()) if values.size else Normalize(0, 1)
     for ax, one in zip(axes, maps, strict=True):
-        small_panel(ax)
+        panels.small_panel(ax)
         ax.grid(visible=False)
         if one is None:
-            nothing_in(ax, NO_RESULT.replace(" ", "\n", 1))
+            panels.nothing_in(ax, panels.NO_RESULT.replace(" ", "\n", 1))
         elif not np.any(one[0].valid):
-            nothing_in(ax, "the archive\nis empty")
+            panels.nothing_in(ax, "the archive\nis empty")
         elif task.num_features == 0:
-            nothing_in(ax, short_number(float(f"{one[1][0]:.4g}")))
+            panels.nothing_in(ax, panels.short_number(float(f"{one[1][0]:.4g}")))
         else:
             cells(ax, *one, task, norm=norm, fine=True)
         if values.size:
@@ -110,8 +97,8 @@ def archive_row(axes: Sequence[Axes], beside: Axes, maps: Sequence[Map | None], 
         bar = beside.figure.colorbar(
             ScalarMappable(norm, QUANTITY), cax=beside, label="hypervolume", ticks=MaxNLocator(4)
         )
-        bar.ax.yaxis.set_major_formatter(short_number)
-        bar.ax.tick_params(labelsize=TICK_SIZE, length=2.5)
+        bar.ax.yaxis.set_major_formatter(panels.short_number)
+        bar.ax.tick_params(labelsize=panels.TICK_SIZE, length=2.5)
     else:
         beside.set_axis_off()
 
@@ -152,7 +139,7 @@ def _caption(task: Task) -> str:
         return f"hypervolume of every cell over {names[0]}{ending}; grey: empty cell"
     if len(names) == 2:
         return f"across: {names[0]}, up: {names[1]}{ending}; grey: empty cell"
-    ends = [f"{short_number(low)} to {short_number(high)}" for low, high in task.feature_bounds]
+    ends = [f"{panels.short_number(low)} to {panels.short_number(high)}" for low, high in task.feature_bounds]
     if len(set(ends)) > 1:
         names = [f"{name}, {end}" for name, end in zip(names, ends, strict=True)]
     else:

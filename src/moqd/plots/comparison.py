@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from moqd.core.metrics import METRICS, OVER_TIME
 from moqd.plots.panels import NO_RESULT, SMALL, metric_panels, nothing_in, small_panel, wrapped
-from moqd.plots.style import AlgorithmStyle, algorithm_styles
+from moqd.plots.style import Styles, algorithm_styles
 from moqd.study.analysis import Curve, curve
 from moqd.study.summaries import Results
 
@@ -33,7 +33,7 @@ def comparison_figure(results: Results, algorithms: Sequence[str]) -> Figure:
     return figure
 
 
-def curves(ax: Axes, found: Mapping[str, Curve], styles: Mapping[str, AlgorithmStyle]) -> None:
+def curves(ax: Axes, found: Mapping[str, Curve], styles: Styles) -> None:
     """Draws the curves of one metric on one task, by algorithm."""
     small_panel(ax)
     for label, (evaluations, median, lower, upper) in found.items():

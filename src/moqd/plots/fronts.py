@@ -32,25 +32,18 @@ def fronts(ax: Axes, archive: Archive, task: Task) -> None:
     The axes need the `projection` of the task. With one objective, the cells stand in order.
     """
     cells = [front * task.direction for front in cell_fronts(archive) if len(front)]
-    best = global_front(archive) * task.direction
     if not cells:
         note(ax, "the archive is empty")
         ax.set_axis_off()
         return
-    if task.num_objectives == 1:
-        _ranking(ax, np.concatenate(cells)[:, 0] * task.direction, task)
-    elif task.num_objectives == 2:
-        _plane(ax, cells, best, task)
-    elif task.num_objectives == 3:
-        _space(ax, np.concatenate(cells), best, task)
-    else:
-        _parallel(ax, np.concatenate(cells), best, task)
+    draw = {1: _ranking, 2: _plane, 3: _space}.get(task.num_objectives, _parallel)
+    draw(ax, cells, global_front(archive) * task.direction, task)
 
 
-def _ranking(ax: Axes, fitness: np.ndarray, task: Task) -> None:
-    best_first = np.sort(fitness)[::-1] * task.direction
+def _ranking(ax: Axes, cells: list[np.ndarray], best: np.ndarray, task: Task) -> None:
+    best_first = np.sort(np.concatenate(cells)[:, 0] * task.direction)[::-1] * task.direction
     ax.plot(np.arange(1, len(best_first) + 1), best_first, ".", color=CONTEXT, label="solution")
-    ax.plot(1, best_first[0], "o", color=FRONT, label="the best")
+    ax.plot(1, best[0, 0], "o", color=FRONT, label="the best")
     ax.set(xlabel="rank", ylabel=objective_label(task, task.objective_names[0]))
     ax.legend(frameon=False)
 
@@ -62,15 +55,16 @@ def _plane(ax: Axes, cells: list[np.ndarray], best: np.ndarray, task: Task) -> N
         ax.plot(*ordered.T, ".-", color=CONTEXT, markersize=3, linewidth=0.6, alpha=0.45, label=label)
     ordered = best[np.argsort(best[:, 0])]
     ax.plot(*ordered.T, "o-", color=FRONT, markersize=3.5, linewidth=1.2, label="global front")
-    ax.set_xlabel(objective_label(task, task.objective_names[0], width=54))
-    ax.set_ylabel(objective_label(task, task.objective_names[1], width=44))
+    across, up = task.objective_names
+    ax.set(xlabel=objective_label(task, across, width=54), ylabel=objective_label(task, up, width=44))
     ax.legend(frameon=False)
 
 
-def _space(ax: Any, everything: np.ndarray, best: np.ndarray, task: Task) -> None:
+def _space(ax: Any, cells: list[np.ndarray], best: np.ndarray, task: Task) -> None:
     """Lines down to the floor show where the points of the global front are."""
     ax.computed_zorder = False  # the global front is in front, wherever it is in depth
-    ax.scatter(*everything.T, s=7, color=CONTEXT, alpha=0.5, linewidths=0, label="front of a cell", rasterized=True)
+    style = {"s": 7, "color": CONTEXT, "alpha": 0.5, "linewidths": 0}
+    ax.scatter(*np.concatenate(cells).T, **style, label="front of a cell", rasterized=True)
     floor, ceiling = ax.get_zlim()
     stems = np.stack([best, np.where([True, True, False], best, floor), np.full_like(best, np.nan)], axis=1)
     ax.plot(*stems.reshape(-1, 3).T, color=FRONT, linewidth=0.5, alpha=0.25)
@@ -86,7 +80,8 @@ def _space(ax: Any, everything: np.ndarray, best: np.ndarray, task: Task) -> Non
     ax.legend(frameon=False, loc="upper left", markerscale=1.5)
 
 
-def _parallel(ax: Axes, everything: np.ndarray, best: np.ndarray, task: Task) -> None:
+def _parallel(ax: Axes, cells: list[np.ndarray], best: np.ndarray, task: Task) -> None:
+    everything = np.concatenate(cells)
     low, high = everything.min(axis=0), everything.max(axis=0)
     for rows, colour, label in ((everything, CONTEXT, "front of a cell"), (best, FRONT, "global front")):
         alpha = min(1.0, max(0.05, 100 / len(rows)))

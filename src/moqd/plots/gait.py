@@ -96,10 +96,8 @@ def _seen(point: Float[np.ndarray, "n 3"], root: Float[np.ndarray, "3"], planar:
     x, y, z = (point - root * [1, 1, 0]).T
     right = -np.sin(AZIMUTH) * x + np.cos(AZIMUTH) * y
     near = np.cos(AZIMUTH) * x + np.sin(AZIMUTH) * y
-    return np.stack(
-        [right, np.cos(ELEVATION) * z - np.sin(ELEVATION) * near, np.cos(ELEVATION) * near + np.sin(ELEVATION) * z],
-        axis=1,
-    )
+    cos, sin = np.cos(ELEVATION), np.sin(ELEVATION)
+    return np.stack([right, cos * z - sin * near, cos * near + sin * z], axis=1)
 
 
 def _ground(ax: Axes, root: Float[np.ndarray, "3"], planar: bool) -> None:
@@ -111,11 +109,8 @@ def _ground(ax: Axes, root: Float[np.ndarray, "3"], planar: bool) -> None:
         return
     corner = np.floor(root[:2]) - 4
     for i in range(10):
-        for line in (
-            np.array([[corner[0] + i, corner[1], 0], [corner[0] + i, corner[1] + 9, 0]]),
-            np.array([[corner[0], corner[1] + i, 0], [corner[0] + 9, corner[1] + i, 0]]),
-        ):
-            seen = _seen(line, root, planar)
+        for ends in ([[i, 0], [i, 9]], [[0, i], [9, i]]):
+            seen = _seen(np.pad(corner + ends, ((0, 0), (0, 1))), root, planar)
             ax.plot(seen[:, 0], seen[:, 1], color=LINES, linewidth=0.8)
 
 

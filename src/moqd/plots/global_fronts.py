@@ -11,18 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from moqd.core.metrics import global_front, non_dominated
-from moqd.plots.panels import (
-    NO_RESULT,
-    SMALL,
-    TICK_SIZE,
-    nothing_in,
-    panel_width,
-    shared_legend,
-    small_panel,
-    wrapped,
-)
+from moqd.plots.panels import NO_RESULT, SMALL, TICK_SIZE, nothing_in, panel_width, shared_legend, small_panel, wrapped
 from moqd.plots.parallel_axes import label_columns, parallel_axes
-from moqd.plots.style import AlgorithmStyle, algorithm_styles, objective_label, task_title, tasks_in_order
+from moqd.plots.style import Styles, algorithm_styles, objective_label, task_title, tasks_in_order
 from moqd.study.analysis import representative
 from moqd.study.summaries import Results
 from moqd.tasks import Task
@@ -48,25 +39,26 @@ def global_fronts_figure(results: Results, algorithms: Sequence[str]) -> Figure:
     looks = {label: styles[label].of_line | styles[label].of_marker for label in algorithms}
     shared_legend(figure, {label: Line2D([], [], markersize=4, **look) for label, look in looks.items()})
     grid = figure.add_gridspec(num_rows, num_columns)
-    for i, task in enumerate(narrow):
-        ax = figure.add_subplot(grid[divmod(i, num_columns)])
-        ax.set_title(wrapped(task_title(task), width))
-        fronts_panel([ax], _fronts(results, task, algorithms), results.tasks[task], styles)
+    places = {task: [grid[divmod(i, num_columns)]] for i, task in enumerate(narrow)}
     for i, task in enumerate(wide, num_rows - len(wide)):
-        places = [grid[i, j] for j in range(PAIRS)] if results.tasks[task].num_objectives == 3 else [grid[i, :PAIRS]]
-        axes = [figure.add_subplot(place) for place in places]
+        in_pairs = results.tasks[task].num_objectives == 3
+        places[task] = [grid[i, j] for j in range(PAIRS)] if in_pairs else [grid[i, :PAIRS]]
+    for task, own in places.items():
+        axes = [figure.add_subplot(place) for place in own]
         axes[len(axes) // 2].set_title(wrapped(task_title(task), width))
-        fronts_panel(axes, _fronts(results, task, algorithms), results.tasks[task], styles)
+        found = {label: results.of(task, label) for label in algorithms}
+        fronts = {label: global_front(representative(runs).archive) for label, runs in found.items() if runs}
+        fronts_panel(axes, fronts, results.tasks[task], styles)
     return figure
 
 
-def fronts_panel(axes: Sequence[Axes], fronts: Fronts, task: Task, styles: Mapping[str, AlgorithmStyle]) -> None:
+def fronts_panel(axes: Sequence[Axes], fronts: Fronts, task: Task, styles: Styles) -> None:
     """Draws the fronts of one task: into three axes if it has three objectives, into one otherwise."""
+    known = {label: front for label, front in fronts.items() if len(front)}
     for ax in axes:
         small_panel(ax)
-        if not any(len(front) for front in fronts.values()):
-            nothing_in(ax, NO_RESULT if not fronts else "the archives are empty")
-    known = {label: front for label, front in fronts.items() if len(front)}
+        if not known:
+            nothing_in(ax, "the archives are empty" if fronts else NO_RESULT)
     if not known:
         return
     if task.num_objectives == 1:
@@ -78,14 +70,14 @@ def fronts_panel(axes: Sequence[Axes], fronts: Fronts, task: Task, styles: Mappi
         _parallel(axes[0], known, task, styles)
 
 
-def _best(ax: Axes, fronts: Fronts, task: Task, styles: Mapping[str, AlgorithmStyle]) -> None:
+def _best(ax: Axes, fronts: Fronts, task: Task, styles: Styles) -> None:
     for place, (label, front) in enumerate(fronts.items()):
         ax.plot(place, front[0, 0] * task.direction[0], **styles[label].of_line | styles[label].of_marker)
     ax.margins(x=0.2)
     ax.set(xticks=[], ylabel=objective_label(task, task.objective_names[0]))
 
 
-def _plane(ax: Axes, fronts: Fronts, pair: tuple[int, int], task: Task, styles: Mapping[str, AlgorithmStyle]) -> None:
+def _plane(ax: Axes, fronts: Fronts, pair: tuple[int, int], task: Task, styles: Styles) -> None:
     """All points of a front, and a line through those that are not dominated in these two objectives."""
     for label, front in fronts.items():
         points = front[:, pair]
@@ -96,11 +88,11 @@ def _plane(ax: Axes, fronts: Fronts, pair: tuple[int, int], task: Task, styles: 
         edge = edge[np.argsort(edge[:, 0])]
         marked = np.unique(np.linspace(0, len(edge) - 1, 9).astype(int)).tolist()
         ax.plot(*edge.T, markersize=3.5, markevery=marked, **style.of_line | style.of_marker)
-    ax.set_xlabel(objective_label(task, task.objective_names[pair[0]], width=40))
-    ax.set_ylabel(objective_label(task, task.objective_names[pair[1]], width=30))
+    across, up = (task.objective_names[i] for i in pair)
+    ax.set(xlabel=objective_label(task, across, width=40), ylabel=objective_label(task, up, width=30))
 
 
-def _parallel(ax: Axes, fronts: Fronts, task: Task, styles: Mapping[str, AlgorithmStyle]) -> None:
+def _parallel(ax: Axes, fronts: Fronts, task: Task, styles: Styles) -> None:
     everything = np.concatenate(list(fronts.values())) * task.direction
     low, high = everything.min(axis=0), everything.max(axis=0)
     for label in sorted(fronts, key=lambda label: styles[label].stands_out):
@@ -110,8 +102,3 @@ def _parallel(ax: Axes, fronts: Fronts, task: Task, styles: Mapping[str, Algorit
         parallel_axes(ax, front * task.direction, low, high, rasterized=True, **style)
     labels = [objective_label(task, name, width=18) for name in task.objective_names]
     label_columns(ax, low, high, labels, fontsize=TICK_SIZE)
-
-
-def _fronts(results: Results, task: str, algorithms: Sequence[str]) -> Fronts:
-    found = {label: results.of(task, label) for label in algorithms}
-    return {label: global_front(representative(runs).archive) for label, runs in found.items() if runs}

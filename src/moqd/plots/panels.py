@@ -13,13 +13,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 from moqd.plots.style import display_name, note, plain, task_title, tasks_in_order
 from moqd.study.summaries import Results
 
-SMALL: dict[Any, float] = {
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.labelsize": 8,
-    "axes.labelpad": 3,
-    "legend.fontsize": 8,
-}
+SMALL: dict[Any, float] = {"font.size": 8, "axes.titlesize": 9, "axes.labelsize": 8, "axes.labelpad": 3}
 """Text sizes for `matplotlib.rc_context`; `small_panel` sets those of ticks, which matplotlib creates late."""
 TICK_SIZE = 7
 CHARACTER = 0.062

@@ -13,12 +13,11 @@ LABEL_WIDTH = 18
 """Characters per line in the label of a column."""
 
 
+Columns = Float[np.ndarray, "columns"]
+
+
 def parallel_axes(
-    ax: Axes,
-    rows: Float[np.ndarray, "rows columns"],
-    low: Float[np.ndarray, "columns"],
-    high: Float[np.ndarray, "columns"],
-    **style: Any,
+    ax: Axes, rows: Float[np.ndarray, "rows columns"], low: Columns, high: Columns, **style: Any
 ) -> LineCollection:
     """Draws the rows, every column scaled from `low` to `high`; the style is that of a LineCollection."""
     place = np.arange(len(low))
@@ -32,13 +31,7 @@ def parallel_axes(
     return lines
 
 
-def label_columns(
-    ax: Axes,
-    low: Float[np.ndarray, "columns"],
-    high: Float[np.ndarray, "columns"],
-    labels: Sequence[str],
-    fontsize: float = 8,
-) -> None:
+def label_columns(ax: Axes, low: Columns, high: Columns, labels: Sequence[str], fontsize: float = 8) -> None:
     """Writes the name and range of every column below it."""
     texts = [f"{label}\n{_ends(float(a), float(b))}" for label, a, b in zip(labels, low, high, strict=True)]
     ax.set_xticks(np.arange(len(texts)), texts, fontsize=fontsize)
@@ -53,11 +46,6 @@ def _ends(low: float, high: float) -> str:
     """With as many digits as it takes to tell them apart; a value that is negligible next to the other is 0."""
     if not high > low:
         return f"{low:.6g} to {high:.6g}"
-    place = _place(high - low)
-    digits = 3 + min(max(0, _place(max(abs(low), abs(high))) - place), 6)
-    return " to ".join(f"{round(value, 5 - place) + 0.0:.{digits}g}" for value in (low, high))
-
-
-def _place(value: float) -> int:
-    """The decimal place of its first digit."""
-    return math.floor(math.log10(value))
+    first, last = (math.floor(math.log10(value)) for value in (max(abs(low), abs(high)), high - low))
+    digits = 3 + min(max(0, first - last), 6)
+    return " to ".join(f"{round(value, 5 - last) + 0.0:.{digits}g}" for value in (low, high))

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from moqd.core.metrics import METRICS
 from moqd.plots.panels import NO_RESULT, SMALL, metric_panels, nothing_in, small_panel, wrapped
-from moqd.plots.style import AlgorithmStyle, algorithm_styles
+from moqd.plots.style import AlgorithmStyle, Styles, algorithm_styles
 from moqd.study.analysis import final_metrics
 from moqd.study.summaries import Results
 
@@ -43,7 +43,7 @@ def sparsity_boxes_figure(results: Results, algorithms: Sequence[str]) -> Figure
     return figure
 
 
-def boxes(ax: Axes, values: Mapping[str, Float[np.ndarray, "seeds"]], styles: Mapping[str, AlgorithmStyle]) -> None:
+def boxes(ax: Axes, values: Mapping[str, Float[np.ndarray, "seeds"]], styles: Styles) -> None:
     """Draws the median, quartiles and extremes of each algorithm, and its seeds as points, from left to right.
 
     One seed is a marker in the colour of its algorithm: its box would be a line without any.

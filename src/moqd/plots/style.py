@@ -1,6 +1,7 @@
 """What all figures share. Colours are safe for colour-blind readers (Okabe & Ito; viridis for quantities)."""
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -14,14 +15,6 @@ CONTEXT = "#56b4e9"
 EMPTY = "#eeeeee"
 QUANTITY = "viridis"
 
-TASK_TITLES = {
-    "ant-2": "Ant-2",
-    "ant-3": "Ant-3",
-    "halfcheetah-2": "HalfCheetah-2",
-    "hopper-2": "Hopper-2",
-    "hopper-3": "Hopper-3",
-    "walker-2": "Walker-2",
-}
 BLACK = "#000000"
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", BLACK)
 LINES = ("-", "--", "-.", ":")
@@ -58,7 +51,10 @@ class AlgorithmStyle(NamedTuple):
         return {"facecolor": self.colour, "edgecolor": edge, "linewidth": 0.6, "hatch": HATCHES[self.line]}
 
 
-def algorithm_styles(study: Study) -> dict[str, AlgorithmStyle]:
+Styles = Mapping[str, AlgorithmStyle]
+
+
+def algorithm_styles(study: Study) -> Styles:
     """By label: those of the paper look the same in all studies, others get what is left, in the order of the study."""
     looks = {label: ALGORITHMS[label].look for label in study.algorithms if label in ALGORITHMS}
     chosen = {label: look for label, look in looks.items() if look is not None}
@@ -79,22 +75,25 @@ def display_name(label: str) -> str:
 
 def task_title(name: str) -> str:
     """The paper's name of the task, or the name itself if the paper does not have it."""
-    return TASK_TITLES.get(name, name)
+    return name.title().replace("cheetah", "Cheetah") if name in PAPER_TASKS else name
 
 
 def tasks_in_order(study: Study) -> list[str]:
     """The tasks of the paper in its order, then the others."""
-    return [*(task for task in PAPER_TASKS if task in study.tasks), *(t for t in study.tasks if t not in PAPER_TASKS)]
+    return [task for task in dict.fromkeys((*PAPER_TASKS, *study.tasks)) if task in study.tasks]
 
 
 def objective_label(task: Task, name: str, *, width: int = 34) -> str:
     """An objective with its unit, and whether less of it is better."""
-    return _label(task, name, ", less is better" if name in task.minimised else "", width)
+    return feature_label(task, name, width=width, hint=", less is better" if name in task.minimised else "")
 
 
-def feature_label(task: Task, name: str, *, width: int = 34) -> str:
-    """A feature with its unit."""
-    return _label(task, name, "", width)
+def feature_label(task: Task, name: str, *, width: int = 34, hint: str = "") -> str:
+    """A feature with its unit, in lines that fit; if one is not enough, the unit starts a new one."""
+    unit = task.label(name).removeprefix(name).strip()
+    whole = f"{name}{hint} {unit}".strip()
+    lines = [whole] if len(whole) <= width else [*textwrap.wrap(name + hint, width), *textwrap.wrap(unit, width)]
+    return plain("\n".join(lines))
 
 
 def plain(text: str) -> str:
@@ -105,11 +104,3 @@ def plain(text: str) -> str:
 def note(ax: Axes, text: str) -> None:
     """Writes in the middle of an axes why it is empty."""
     ax.annotate(text, (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color="dimgrey")
-
-
-def _label(task: Task, name: str, hint: str, width: int) -> str:
-    """In lines that fit; if one is not enough, the unit starts a new one."""
-    unit = task.label(name).removeprefix(name).strip()
-    whole = f"{name}{hint} {unit}".strip()
-    lines = [whole] if len(whole) <= width else [*textwrap.wrap(name + hint, width), *textwrap.wrap(unit, width)]
-    return plain("\n".join(lines))

@@ -3,8 +3,9 @@
 All texts are as their authors wrote them; `markdown.py` and `page.py` make sure that they stay text.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 
@@ -28,68 +29,53 @@ def spans(text: Text) -> Iterator[Span]:
         yield Span(piece) if isinstance(piece, str) else piece
 
 
-def words(text: Text) -> str:
-    """The text without its formatting."""
-    return "".join(span.text for span in spans(text))
+strong, code = partial(Span, style="strong"), partial(Span, style="code")
 
 
-def strong(text: str) -> Span:
-    return Span(text, "strong")
-
-
-def code(text: str) -> Span:
-    return Span(text, "code")
-
-
-def link(text: str, address: str) -> Span:
-    return Span(text, address=address)
-
-
-@dataclass(frozen=True)
-class Heading:
+class Heading(NamedTuple):
     level: int
     text: str
 
 
-@dataclass(frozen=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     text: Text
 
 
-@dataclass(frozen=True)
-class Notice:
-    """Something that the reader must not miss."""
+class Notice(NamedTuple):
+    """Something that the reader must not miss: a bold title, and what follows it."""
 
+    title: str
     text: Text
-    kind: str = "note"
+    kind: str = "warning"
     """note or warning."""
 
+    @property
+    def whole(self) -> Text:
+        return (strong(self.title), *spans(self.text))
 
-@dataclass(frozen=True)
-class Items:
+
+class Items(NamedTuple):
     """A list."""
 
-    items: tuple[Text, ...]
+    items: Sequence[Text]
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A table; it is numbered if it has a caption."""
 
-    head: tuple[Text, ...]
-    rows: tuple[tuple[Text, ...], ...]
-    caption: Text = ""
+    head: Sequence[Text]
+    rows: Sequence[Sequence[Text]]
+    caption: str = ""
     right: Collection[int] = ()
     """The columns that hold numbers."""
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A figure, stored in the folder `figures` as PNG and PDF."""
 
     name: str
     caption: str
-    svg: bytes = field(default=b"", repr=False)
+    svg: bytes = b""
     """For the HTML page, which embeds its figures."""
 
     def path(self, suffix: str) -> str:
@@ -99,15 +85,15 @@ class Picture:
 Block = Heading | Paragraph | Notice | Items | Grid | Picture
 
 
+def number_grid(head: Sequence[Text], rows: Sequence[Sequence[Text]], caption: str = "", *, texts: int = 1) -> Grid:
+    """A table of numbers, after so many columns of text."""
+    return Grid(head, rows, caption, right=range(texts, len(head)))
+
+
 def numbered(blocks: Iterable[Block]) -> Iterator[tuple[Block, str]]:
     """Every block with its name: "Table 2", "Figure 1" or nothing."""
-    num_tables = num_figures = 0
+    counts: Counter[str] = Counter()
     for block in blocks:
-        name = ""
-        if isinstance(block, Grid) and block.caption:
-            num_tables += 1
-            name = f"Table {num_tables}"
-        elif isinstance(block, Picture):
-            num_figures += 1
-            name = f"Figure {num_figures}"
-        yield block, name
+        kind = "Figure" if isinstance(block, Picture) else "Table" if isinstance(block, Grid) and block.caption else ""
+        counts[kind] += 1
+        yield block, f"{kind} {counts[kind]}" if kind else ""

@@ -1,6 +1,7 @@
 """Figures as files. They contain no date, so that the same numbers give the same bytes."""
 
 import io
+from functools import partial
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -13,11 +14,8 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     """Writes a figure as PNG and PDF. It is laid out only once for both."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    write_file(folder / f"{name}.png", lambda beside: figure.savefig(beside, format="png", dpi=150))
-    without_date = {"CreationDate": None}
-    write_file(
-        folder / f"{name}.pdf", lambda beside: figure.savefig(beside, format="pdf", dpi=150, metadata=without_date)
-    )
+    for kind, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
+        write_file(folder / f"{name}.{kind}", partial(figure.savefig, format=kind, dpi=150, metadata=metadata))
 
 
 def svg(figure: Figure) -> bytes:

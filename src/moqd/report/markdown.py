@@ -27,16 +27,15 @@ def _block(block: Block, name: str) -> str:
             return "#" * level + f" {plain(text)}"
         case Paragraph(text):
             return _line(text)
-        case Notice(text, kind):
-            return f"> [!{kind.upper()}]\n> {_line(text)}"
+        case Notice():
+            return f"> [!{block.kind.upper()}]\n> {_line(block.whole)}"
         case Items(items):
             return "\n".join(f"- {_line(item)}" for item in items)
         case Picture(_, caption):
             image = f"![{plain(caption)}]({block.path('png')})"
             return f"{image}\n\n**{name}.** {plain(caption)} ([PDF]({block.path('pdf')}))"
         case Grid():
-            caption = f"**{name}.** {_text(block.caption)}\n\n" if name else ""
-            return caption + _table(block)
+            return (f"**{name}.** {plain(block.caption)}\n\n" if name else "") + _table(block)
 
 
 def _table(grid: Grid) -> str:

@@ -1,7 +1,7 @@
 """Numbers for people: short, and formatted alike within a column. The CSV files have them in full."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 NOTHING = "\N{EN DASH}"
@@ -49,6 +49,16 @@ def number(value: float) -> str:
 def count(value: float) -> str:
     """An integer, such as a number of evaluations."""
     return f"{value:,.0f}" if math.isfinite(value) else NOTHING
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
+def seeds_in(counts: Collection[int]) -> str:
+    """Numbers of seeds, which need not be the same everywhere."""
+    least, most = min(counts), max(counts)
+    return counted(most, "seed") if least == most else f"{least} to {most} seeds"
 
 
 def probability(p: float) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -14,55 +13,51 @@ from moqd.plots.style import display_name
 from moqd.plots.wall_clock import wall_clock_figure
 from moqd.report.document import Block, Heading, Picture
 from moqd.report.figures import save, svg
+from moqd.report.numbers import seeds_in
 from moqd.study.summaries import Results
 
 TITLES = {"baselines": "Baselines", "ablations": "Ablations", "pga": "Size of the archive of PGA-ME"}
 """The titles of the groups that have one."""
 
 
-class Kind(NamedTuple):
-    """A figure that is drawn for every group."""
-
-    draw: Callable[[Results, Sequence[str]], Figure]
-    caption: str
-    """With {those} for the algorithms and {seeds} for the number of seeds."""
-
-
-KINDS = {
-    "learning_curves": Kind(
+KINDS: dict[str, tuple[Callable[[Results, Sequence[str]], Figure], str]] = {
+    "learning_curves": (
         comparison_figure,
         "MOQD score, global hypervolume, max sum of scores and coverage of {those} over evaluations, on every task. "
         "The line is the median over {seeds}, the shaded area lies between the first and the third quartile.",
     ),
-    "sparsity": Kind(
+    "sparsity": (
         sparsity_boxes_figure,
         "Sparsity of the final archives of {those}: over the fronts of all cells, over those of two or more solutions, "
         "and of the global front; less is better. Each box is of {seeds}, from the first to the third quartile, with a "
         "line at the median.",
     ),
-    "archives": Kind(
+    "archives": (
         archives_figure,
         "Final archives of representative runs of {those}. Height or colour is the hypervolume of the front in a cell, "
         "on one scale per task.",
     ),
-    "global_fronts": Kind(
+    "global_fronts": (
         global_fronts_figure,
         "Global fronts of the representative runs of {those}: solutions that nothing in the archive dominates.",
     ),
 }
+"""The figures that every group has, with their captions."""
 
 
 def draw_groups(results: Results, folder: Path) -> Iterator[Block]:
     """All figures, by group of algorithms."""
     for group, algorithms in results.study.groups.items():
-        if not any(result.algorithm in algorithms for result in results.results):
+        counts = {len(results.of(task, one)) for task in results.study.tasks for one in algorithms} - {0}
+        if not counts:
             continue
         if group in TITLES:
             yield Heading(3, TITLES[group])
-        for name, kind in KINDS.items():
-            figure = kind.draw(results, algorithms)
-            caption = kind.caption.format(those=_those(algorithms), seeds=_seeds(results, algorithms))
-            yield _saved(figure, folder, f"{group}_{name}", caption)
+        *most, last = map(display_name, algorithms)
+        those = f"{', '.join(most)} and {last}" if most else last
+        for name, (draw, caption) in KINDS.items():
+            shown = caption.format(those=those, seeds=seeds_in(counts))
+            yield _saved(draw(results, algorithms), folder, f"{group}_{name}", shown)
 
 
 def draw_wall_clock(results: Results, folder: Path) -> Iterator[Block]:
@@ -80,15 +75,3 @@ def draw_wall_clock(results: Results, folder: Path) -> Iterator[Block]:
 def _saved(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
     save(figure, folder, name)
     return Picture(name, caption, svg(figure))
-
-
-def _those(algorithms: Sequence[str]) -> str:
-    """The algorithms in a caption."""
-    *most, last = map(display_name, algorithms)
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def _seeds(results: Results, algorithms: Sequence[str]) -> str:
-    counts = {len(results.of(task, one)) for task in results.study.tasks for one in algorithms} - {0}
-    ends = str(max(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-    return f"{ends} seed" + "s" * (max(counts) > 1)

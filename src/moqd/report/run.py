@@ -3,12 +3,11 @@
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from moqd.algorithms import ALGORITHMS
 from moqd.core.metrics import METRICS, OF_THE_PAPER, cell_hypervolumes, non_dominated
@@ -18,7 +17,7 @@ from moqd.plots.archive_map import archive_map_figure
 from moqd.plots.fronts import fronts_figure
 from moqd.plots.learning_curves import learning_curves_figure
 from moqd.plots.overview import overview_figure
-from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Picture, code, strong
+from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Picture, code, number_grid
 from moqd.report.figures import save
 from moqd.report.markdown import markdown
 from moqd.report.numbers import duration, number
@@ -49,26 +48,22 @@ def write_report(run: Run, folder: Path | None = None, say: Callable[[str], None
         say(f"re-evaluating {number:,} solutions")
         again = reevaluate(run if os.access(run.path, os.W_OK) else replace(run, path=None))
     say("drawing the report")
-    figures = _figures(run)
-    for name, figure in figures.items():
-        save(figure, own_folder(folder / "figures"), name)
-    write_text(folder / "report.md", markdown(list(_blocks(run, list(figures), again))))
-    return folder / "report.md"
-
-
-def _figures(run: Run) -> dict[str, Figure]:
-    """The figures by name, in the order of the report; without features there is no map."""
     volume = cell_hypervolumes(run.archive, run.reference_point)
     figures = {"overview": overview_figure(run, volume), "learning_curves": learning_curves_figure(run.metrics)}
     if run.task.num_features:
         figures["archive_map"] = archive_map_figure(run.archive, volume, run.task)
-    return figures | {"fronts": fronts_figure(run.archive, run.task)}
+    figures["fronts"] = fronts_figure(run.archive, run.task)
+    for name, figure in figures.items():
+        save(figure, own_folder(folder / "figures"), name)
+    write_text(folder / "report.md", markdown(list(_blocks(run, figures, again))))
+    return folder / "report.md"
 
 
-def _blocks(run: Run, figures: Sequence[str], again: Reevaluation | None) -> Iterable[Block]:
-    name, seed = run.config.algorithm.name, run.config.seed
-    yield Heading(1, f"{name} on {run.task.name}, seed {seed}")
-    yield from _stopped(run)
+def _blocks(run: Run, figures: Iterable[str], again: Reevaluation | None) -> Iterable[Block]:
+    yield Heading(1, f"{run.config.algorithm.name} on {run.task.name}, seed {run.config.seed}")
+    done, planned = (run.metrics["iteration"][-1] if _has_rows(run) else 0), run.config.iterations
+    if done < planned:
+        yield Notice(f"Stopped at iteration {done:.0f} of {planned}", ("; continue with: ", code(_resume(run))))
     yield from _summary(run)
     yield from _ends(run)
     if again is not None:
@@ -81,14 +76,6 @@ def _blocks(run: Run, figures: Sequence[str], again: Reevaluation | None) -> Ite
     yield from _how_to_go_on(run)
 
 
-def _stopped(run: Run) -> Iterable[Block]:
-    """A run that did not get to its end says so first."""
-    done, planned = (run.metrics["iteration"][-1] if _has_rows(run) else 0), run.config.iterations
-    if done < planned:
-        stopped = strong(f"Stopped at iteration {done:.0f} of {planned}")
-        yield Notice((stopped, "; continue with: ", code(_resume(run))), "warning")
-
-
 def _summary(run: Run) -> Iterable[Block]:
     yield Heading(2, "Summary")
     if not _has_rows(run):
@@ -97,38 +84,34 @@ def _summary(run: Run) -> Iterable[Block]:
     first, last = ({name: column[place] for name, column in run.metrics.items()} for place in (0, -1))
     meaning = {name: METRICS[name].meaning + "; less is better" * METRICS[name].less_is_better for name in METRICS}
     rows = [(code(name), number(first[name]), number(last[name]), meaning[name]) for name in OF_THE_PAPER]
-    yield Grid(("metric", "first", "last", "meaning"), tuple(rows), right=(1, 2))
+    yield Grid(("metric", "first", "last", "meaning"), rows, right=(1, 2))
     facts = [
         f"{last['num_solutions']:,.0f} solutions after {last['evaluations']:,.0f} evaluations",
         f"wall time: {duration(last['seconds'])}",
         "hypervolume is exact" if last["hypervolume_exact"] else "hypervolume is an estimate: the fronts are too large",
+        *lost_evaluations(run),
     ]
-    facts += lost_evaluations(run)
-    if last["below_reference"]:
-        facts.append(
-            f"{last['below_reference']:,.0f} solutions are below the reference point in some objective: they add no "
-            "hypervolume"
-        )
-    yield Items(tuple(facts))
+    if below := last["below_reference"]:
+        facts.append(f"{below:,.0f} solutions are below the reference point in some objective: they add no hypervolume")
+    yield Items(facts)
 
 
 def _ends(run: Run) -> Iterable[Block]:
     """For each objective, the best solution of the global front."""
     yield Heading(2, "Ends of the global front")
-    task, valid = run.task, np.asarray(run.archive.valid)
-    if not valid.any():
+    task, solutions = run.task, run.solutions()
+    if not len(solutions.cell):
         yield Paragraph("The archive is empty.")
         return
-    fitness, feature = (np.asarray(leaf, float)[valid] for leaf in (run.archive.fitness, run.archive.feature))
-    cell = np.nonzero(valid)[0]
+    fitness = solutions.objectives.astype(float) * task.direction
     front = np.flatnonzero(non_dominated(fitness))
     rows = []
     for i, name in enumerate(task.objective_names):
         best = max(front, key=lambda row: (fitness[row, i], fitness[row].sum()))
-        rows.append((name, *map(number, (*(fitness[best] * task.direction), *feature[best])), str(cell[best])))
+        values = [*solutions.objectives[best].tolist(), *solutions.features[best].tolist()]
+        rows.append((name, *map(number, values), str(solutions.cell[best])))
     objectives = [task.label(name) + ", less is better" * (name in task.minimised) for name in task.objective_names]
-    head = ("best in", *objectives, *map(task.label, task.feature_names), "cell")
-    yield Grid(head, tuple(rows), right=range(1, len(head)))
+    yield number_grid(("best in", *objectives, *map(task.label, task.feature_names), "cell"), rows)
 
 
 def _survival(again: Reevaluation) -> Iterable[Block]:
@@ -142,7 +125,7 @@ def _survival(again: Reevaluation) -> Iterable[Block]:
         f"solutions moved to another cell, and {again.failed} failed."
     )
     rows = [(code(name), number(again.before[name]), number(again.after[name])) for name in again.before]
-    yield Grid(("metric", "archive as found", "re-evaluated"), tuple(rows), right=(1, 2))
+    yield number_grid(("metric", "archive as found", "re-evaluated"), rows)
 
 
 def _settings(config: RunConfig) -> Iterable[Block]:
@@ -160,7 +143,7 @@ def _settings(config: RunConfig) -> Iterable[Block]:
         for group, settings in groups.items()
         for name, value in settings.items()
     ]
-    yield Grid(("of the", "setting", "value"), tuple(rows))
+    yield Grid(("of the", "setting", "value"), rows)
 
 
 def _how_to_go_on(run: Run) -> Iterable[Block]:

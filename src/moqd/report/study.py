@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -15,46 +15,21 @@ from moqd.algorithms.algorithm import is_batch
 from moqd.core.metrics import METRICS
 from moqd.io.files import own_folder, users_folder, write_text
 from moqd.plots.style import display_name, task_title, tasks_in_order
-from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Text, link, strong
+from moqd.report import tables as grids
+from moqd.report.document import Block, Grid, Heading, Items, Notice, Paragraph, Span, number_grid, strong
 from moqd.report.markdown import markdown
-from moqd.report.numbers import NOTHING, count, number, signed
+from moqd.report.numbers import NOTHING, count, counted, number, signed
 from moqd.report.page import page
 from moqd.report.pictures import draw_groups, draw_wall_clock
-from moqd.report.tables import (
-    additions_grid,
-    comparison_grids,
-    efficiency_blocks,
-    pair_grid,
-    parameters_grid,
-    results_blocks,
-    rows_of,
-    tally_grid,
-    too_few_seeds,
-    unfinished_grid,
-    wall_clock_grid,
-)
 from moqd.runs.config import RunConfig
 from moqd.runs.presets import changed_options
-from moqd.study.analysis import (
-    SIGNIFICANCE,
-    Table,
-    additions_table,
-    comparisons_table,
-    curves_table,
-    efficiency_table,
-    one_hot_table,
-    parameters_table,
-    representative,
-    runs_table,
-    summary_table,
-    tally_table,
-    unfinished_table,
-    wall_clock_table,
-)
+from moqd.study import analysis
+from moqd.study.analysis import Table
 from moqd.study.plan import PlannedRun, Study
 from moqd.study.statistics import CONFIDENCE, RESAMPLES
 from moqd.study.summaries import Result, Results
 
+Tables = Mapping[str, Table]
 CONTENTS = {
     "runs": "every finished run with its final metrics",
     "summary": "medians, quartiles, interquartile means and confidence intervals",
@@ -78,7 +53,7 @@ MACHINE = ("processor", "cores", "devices")
 
 def write_study_report(results: Results, folder: Path) -> Path:
     """Writes the report, its tables and its figures into the folder, and returns the path of the page."""
-    tables = {table.name: table for table in _tables(results)}
+    tables = _tables(results)
     for name, table in tables.items():
         write_text(own_folder(users_folder(folder) / "tables") / f"{name}.csv", csv_text(table))
     blocks = list(_blocks(results, tables, own_folder(folder / "figures")))
@@ -102,54 +77,48 @@ def _field(value: Any) -> str:
     return str(value)
 
 
-def _tables(results: Results) -> Iterator[Table]:
-    """In the order of `CONTENTS`."""
-    comparisons = comparisons_table(results)
-    yield runs_table(results)
-    yield summary_table(results)
-    yield comparisons
-    yield one_hot_table(results)
-    yield tally_table(comparisons)
-    yield efficiency_table(results)
-    yield curves_table(results)
-    yield additions_table(results)
-    yield wall_clock_table(results)
-    yield parameters_table(results)
-    yield unfinished_table(results)
+def _tables(results: Results) -> dict[str, Table]:
+    """By their names, in the order of `CONTENTS`."""
+    comparisons = analysis.comparisons_table(results)
+    found = (
+        *(analysis.runs_table(results), analysis.summary_table(results), comparisons),
+        *(analysis.one_hot_table(results), analysis.tally_table(comparisons), analysis.efficiency_table(results)),
+        *(analysis.curves_table(results), analysis.additions_table(results), analysis.wall_clock_table(results)),
+        *(analysis.parameters_table(results), analysis.unfinished_table(results)),
+    )
+    return {table.name: table for table in found}
 
 
-def _blocks(results: Results, tables: Mapping[str, Table], figures: Path) -> Iterator[Block]:
+def _blocks(results: Results, tables: Tables, figures: Path) -> Iterator[Block]:
     yield Heading(1, f"Study {results.study.name}")
     yield from _introduction(results, tables["unfinished"])
     if results.results:
         yield from _findings(results, tables, figures)
-    yield from _time_and_size(results, tables, figures)
+    if tables["wall_clock"].rows:
+        yield from _time_and_size(results, tables, figures)
     yield from _notes(results, tables)
     if len(tables["unfinished"].rows) > MOST_AT_ONCE:
         yield Heading(2, UNFINISHED)
-        yield unfinished_grid(tables["unfinished"])
+        yield grids.unfinished_grid(tables["unfinished"])
 
 
 def _introduction(results: Results, unfinished: Table) -> Iterator[Block]:
     study = results.study
     done, planned = len(results.results), len(results.results) + len(results.unfinished)
-    names, tasks = [display_name(one) for one in study.algorithms], tasks_in_order(study)
-    by_seeds = groupby(
-        sorted(tasks, key=lambda task: (-len(study.seeds_of(task)), study.seeds_of(task))), study.seeds_of
-    )
-    groups = [(seeds, [task_title(task) for task in group]) for seeds, group in by_seeds]
+    names = [display_name(one) for one in study.algorithms]
+    tasks = sorted(tasks_in_order(study), key=lambda task: (-len(study.seeds_of(task)), study.seeds_of(task)))
+    groups = [(seeds, [task_title(task) for task in group]) for seeds, group in groupby(tasks, study.seeds_of)]
     parts = [
-        f"on {_counted(len(titles), 'task')} ({', '.join(titles)}), each with {_counted(len(seeds), 'seed')} "
+        f"on {counted(len(titles), 'task')} ({', '.join(titles)}), each with {counted(len(seeds), 'seed')} "
         f"({_listed(seeds)})"
         for seeds, titles in groups
     ]
-    sentences = [
-        f"{_counted(len(names), 'algorithm')} ({', '.join(names)}) {', and '.join(parts)}.",
-        f"{f'All runs ({planned:,})' if done == planned else f'{done:,} of {planned:,} runs'} are finished.",
-    ]
-    if len(names) > 1:
-        sentences.append(f"{display_name(study.reference)} is compared with each other algorithm.")
-    yield Paragraph(" ".join(sentences))
+    finished = f"All runs ({planned:,})" if done == planned else f"{done:,} of {planned:,} runs"
+    compared = f" {display_name(study.reference)} is compared with each other algorithm." if len(names) > 1 else ""
+    yield Paragraph(
+        f"{counted(len(names), 'algorithm')} ({', '.join(names)}) {', and '.join(parts)}. {finished} are "
+        f"finished.{compared}"
+    )
     if unfinished.rows:
         yield from _unfinished(unfinished, done)
     surroundings = _surroundings(results.results)
@@ -163,24 +132,16 @@ def _introduction(results: Results, unfinished: Table) -> Iterator[Block]:
 def _unfinished(unfinished: Table, done: int) -> Iterator[Block]:
     """A warning, and the runs themselves, which come last if they are many."""
     number = len(unfinished.rows)
+    states = Counter(row["state"] for row in grids.rows_of(unfinished))
+    shown = ", ".join(f"{times:,} {state}" for state, times in states.most_common())
     where = "below" if number <= MOST_AT_ONCE else f"under {UNFINISHED}"
-    states = Counter(row["state"] for row in rows_of(unfinished))
+    effect = "They are not part of any number or figure of this report, which may change once they are finished."
     yield Notice(
-        (
-            strong(f"{number:,} of {_counted(number + done, 'run')} are not finished"),
-            f" ({', '.join(f'{times:,} {state}' for state, times in states.most_common())}), listed {where}. ",
-            "They are not part of any number or figure of this report, which may change once they are finished."
-            if done
-            else "There is nothing to report yet.",
-        ),
-        "warning",
+        f"{number:,} of {counted(number + done, 'run')} are not finished",
+        f" ({shown}), listed {where}. {effect if done else 'There is nothing to report yet.'}",
     )
     if number <= MOST_AT_ONCE:
-        yield unfinished_grid(unfinished)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + "s" * (number != 1)
+        yield grids.unfinished_grid(unfinished)
 
 
 def _listed(seeds: Sequence[int]) -> str:
@@ -190,15 +151,14 @@ def _listed(seeds: Sequence[int]) -> str:
 
 def _surroundings(results: Sequence[Result]) -> dict[str, Counter[str]]:
     """The software and machines that the runs were made with, and how many runs with each."""
-    found: dict[str, Counter[str]] = {}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
     for result in results:
         made = result.config.surroundings
-        own = {f"{VERSION}{name}": value for name, value in (made.versions or {}).items()} | dict(made.machine or {})
-        several = {"devices": made.devices, "xla flags": made.xla_flags}
-        own |= {name: value for name, value in several.items() if value is not None}
+        versions = {f"{VERSION}{name}": value for name, value in (made.versions or {}).items()}
+        own = {**versions, **(made.machine or {}), "devices": made.devices, "xla flags": made.xla_flags}
         for name, value in own.items():
-            shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            found.setdefault(name, Counter())[shown] += 1
+            if value is not None:
+                found[name][", ".join(map(str, value)) if isinstance(value, tuple) else str(value)] += 1
     return found
 
 
@@ -207,29 +167,25 @@ def _differences(surroundings: Mapping[str, Counter[str]]) -> Iterator[Block]:
     different = {name: values for name, values in surroundings.items() if len(values) > 1}
     if different:
         yield Notice(
-            (
-                strong("Not all runs were made in the same environment"),
-                f" ({', '.join(different)}): see the table below. ",
-                "This can change results slightly, and wall times a lot.",
-            )
+            "Not all runs were made in the same environment",
+            f" ({', '.join(different)}): see the table below. This can change results slightly, and wall times a lot.",
+            "note",
         )
         rows = [
-            (name, value, count(times)) for name, values in different.items() for value, times in values.most_common()
+            (name, value, count(times)) for name, found in different.items() for value, times in found.most_common()
         ]
-        yield Grid(("what", "value", "runs"), tuple(rows), "What differs between the runs.", right=(2,))
+        yield number_grid(("what", "value", "runs"), rows, "What differs between the runs.", texts=2)
 
 
 def _reference_points(results: Results) -> Iterator[Block]:
     """Hypervolumes from different points cannot be compared."""
-    moved = [task for task in results.study.tasks if _reference_point(results, task) is None]
-    moved = [task_title(task) for task in moved if any(result.task == task for result in results.results)]
+    finished = {result.task for result in results.results}
+    moved = [task for task in results.study.tasks if task in finished and _reference_point(results, task) is None]
     if moved:
         yield Notice(
-            (
-                strong("Hypervolumes cannot be compared"),
-                f" on {', '.join(moved)}: the runs have different reference points. Give the task a reference point.",
-            ),
-            "warning",
+            "Hypervolumes cannot be compared",
+            f" on {', '.join(map(task_title, moved))}: the runs have different reference points. Give the task a "
+            "reference point.",
         )
 
 
@@ -255,40 +211,30 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
     shown = [(name, _shared(study.runs, value)) for name, value in values.items()]
     same = {name: next(iter(found)) for name, found in surroundings.items() if len(found) == 1}
     versions = [f"{name.removeprefix(VERSION)} {value}" for name, value in same.items() if name.startswith(VERSION)]
-    machine = [
-        _counted(int(value), "core") if name == "cores" and value.isdecimal() else value
-        for name, value in same.items()
-        if name in MACHINE
-    ]
+    if same.get("cores", "").isdecimal():
+        same["cores"] = counted(int(same["cores"]), "core")
+    machine = [value for name, value in same.items() if name in MACHINE]
     shown += [("versions", ", ".join(versions)), ("machine and devices", "; ".join(machine))]
-    return Grid(("setting", "value"), tuple((name, text) for name, text in shown if text), "Settings of the runs.")
+    return Grid(("setting", "value"), [(name, text) for name, text in shown if text], "Settings of the runs.")
 
 
 def _budgets(study: Study) -> Iterator[Block]:
-    """A warning if algorithms did not have the same number of evaluations as the reference."""
-    most: dict[tuple[str, str], int] = {}
-    for run in study.runs:
-        most[run.task, run.algorithm] = run.config.iterations * _batch(run.config)
+    """A warning if numbers of evaluations differ from the reference's by more than rounding to iterations explains."""
+    most = {(run.task, run.algorithm): run.config.iterations * _batch(run.config) for run in study.runs}
     other = [
         algorithm
         for algorithm in study.algorithms
-        if any(_differ(most[task, algorithm], most[task, study.reference]) for task in study.tasks)
+        if not all(
+            math.isclose(most[task, algorithm], most[task, study.reference], rel_tol=0.05) for task in study.tasks
+        )
     ]
     if other:
         yield Notice(
-            (
-                strong("Not all algorithms have the same budget:"),
-                f" {', '.join(map(display_name, other))} made more or fewer evaluations than "
-                f"{display_name(study.reference)} (see the settings); set evaluations instead of iterations to "
-                "compare them fairly.",
-            ),
-            "warning",
+            "Not all algorithms have the same budget:",
+            f" {', '.join(map(display_name, other))} made more or fewer evaluations than "
+            f"{display_name(study.reference)} (see the settings); set evaluations instead of iterations to "
+            "compare them fairly.",
         )
-
-
-def _differ(one: int, other: int) -> bool:
-    """Whether they differ by more than rounding to whole iterations explains."""
-    return abs(one - other) > 0.05 * max(one, other)
 
 
 def _variants(study: Study) -> Iterator[Block]:
@@ -301,18 +247,7 @@ def _variants(study: Study) -> Iterator[Block]:
         if changed or label != base:
             rows.append((display_name(label), display_name(base), ", ".join(changed) or "none"))
     if rows:
-        caption = "Algorithms whose options differ from their preset."
-        yield Grid(("algorithm", "is", "with"), tuple(rows), caption)
-
-
-def _gradient_offspring(results: Results) -> str:
-    """The number of gradient offspring of each timed algorithm, which puts the times into context."""
-    batches: dict[str, set[int]] = {}
-    for run in results.study.runs:
-        if (run.task, run.algorithm) in results.timings:
-            batches.setdefault(run.algorithm, set()).add(run.config.algorithm.options.get("pg_batch", 0))
-    words = [f"{' or '.join(map(str, sorted(number)))} ({display_name(name)})" for name, number in batches.items()]
-    return f"{' and '.join(words)} offspring"
+        yield Grid(("algorithm", "is", "with"), rows, "Algorithms whose options differ from their preset.")
 
 
 def _batch(config: RunConfig) -> int:
@@ -350,23 +285,23 @@ def _setting(value: int | tuple[int, ...]) -> str:
     return count(value)
 
 
-def _findings(results: Results, tables: Mapping[str, Table], figures: Path) -> Iterator[Block]:
+def _findings(results: Results, tables: Tables, figures: Path) -> Iterator[Block]:
     study, tasks = results.study, tasks_in_order(results.study)
     yield Heading(2, "Results")
-    yield from results_blocks(tables["summary"], tasks, study.algorithms)
+    yield from grids.results_blocks(tables["summary"], tasks, study.algorithms)
     yield from _comparisons(results, tables)
     reached = [task for task in tasks if results.of(task, study.reference)]
     if len(study.algorithms) > 1 and reached:
         yield Heading(2, "Data efficiency")
-        yield from efficiency_blocks(tables["data_efficiency"], reached, study.reference)
+        yield from grids.efficiency_blocks(tables["data_efficiency"], reached, study.reference)
     if tables["additions"].rows:
         yield Heading(2, "What fills the archive")
-        yield additions_grid(tables["additions"])
+        yield grids.additions_grid(tables["additions"])
     yield Heading(2, "Figures")
     yield from draw_groups(results, figures)
 
 
-def _comparisons(results: Results, tables: Mapping[str, Table]) -> Iterator[Block]:
+def _comparisons(results: Results, tables: Tables) -> Iterator[Block]:
     study, tasks = results.study, tasks_in_order(results.study)
     reference = display_name(study.reference)
     yield Heading(2, "Comparisons")
@@ -379,12 +314,12 @@ def _comparisons(results: Results, tables: Mapping[str, Table]) -> Iterator[Bloc
         yield Paragraph(
             f"{reference} is compared with each other algorithm by the two-sided Mann-Whitney U test on the final "
             "values of the runs. The p values are adjusted by the Holm-Bonferroni method within each task and metric, "
-            f"over {_counted(len(study.algorithms) - 1, 'comparison')}{fewer}. A win or a loss is significant at "
-            f"{SIGNIFICANCE}; anything else is a tie."
+            f"over {counted(len(study.algorithms) - 1, 'comparison')}{fewer}. A win or a loss is significant at "
+            f"{analysis.SIGNIFICANCE}; anything else is a tie."
         )
-        yield from too_few_seeds(tables["comparisons"])
-        yield tally_grid(tables["tally"], study.reference)
-        yield from comparison_grids(tables["comparisons"], tasks)
+        yield from grids.too_few_seeds(tables["comparisons"])
+        yield grids.tally_grid(tables["tally"], study.reference)
+        yield from grids.comparison_grids(tables["comparisons"], tasks)
     if tables["one_hot"].rows:
         yield Heading(3, "One-Hot against MOME-PGX")
         yield Paragraph(
@@ -392,101 +327,81 @@ def _comparisons(results: Results, tables: Mapping[str, Table]) -> Iterator[Bloc
             "objective, MOME-PGX with separate networks for each objective. This is a separate comparison, so its p "
             "values are not adjusted."
         )
-        yield from too_few_seeds(tables["one_hot"])
-        yield pair_grid(tables["one_hot"], tasks)
+        yield from grids.too_few_seeds(tables["one_hot"])
+        yield grids.pair_grid(tables["one_hot"], tasks)
 
 
-def _time_and_size(results: Results, tables: Mapping[str, Table], figures: Path) -> Iterator[Block]:
-    if not tables["wall_clock"].rows:
-        return
+def _time_and_size(results: Results, tables: Tables, figures: Path) -> Iterator[Block]:
     yield Heading(2, "Wall-clock time and number of parameters")
-    where = {
-        (", ".join(timing["devices"]), timing["cores"], timing["processor"]) for timing in results.timings.values()
-    }
-    if len(where) > 1:
-        yield Notice(
-            (strong("These times cannot be compared:"), " they were not measured on the same kind of machine.")
-        )
+    timings = results.timings.values()
+    machines = sorted({(", ".join(timing["devices"]), timing["cores"], timing["processor"]) for timing in timings})
+    if len(machines) > 1:
+        yield Notice("These times cannot be compared:", " they were not measured on the same kind of machine.", "note")
+    where = [f"{counted(cores, 'core')} of {processor} ({devices})" for devices, cores, processor in machines]
+    batches: dict[str, set[int]] = defaultdict(set)
+    for run in results.study.runs:
+        if (run.task, run.algorithm) in results.timings:
+            batches[run.algorithm].add(run.config.algorithm.options.get("pg_batch", 0))
+    offspring = [f"{' or '.join(map(str, sorted(sizes)))} ({display_name(name)})" for name, sizes in batches.items()]
     yield Paragraph(
-        "Each part of an iteration was measured on its own, with "
-        + " or ".join(
-            f"{_counted(cores, 'core')} of {processor} ({devices})" for devices, cores, processor in sorted(where)
-        )
-        + f". In an iteration, gradients make {_gradient_offspring(results)}."
+        f"Each part of an iteration was measured on its own, with {' or '.join(where)}. In an iteration, gradients "
+        f"make {' and '.join(offspring)} offspring."
     )
     yield from draw_wall_clock(results, figures)
-    yield wall_clock_grid(tables["wall_clock"])
-    yield parameters_grid(tables["parameters"])
+    yield grids.wall_clock_grid(tables["wall_clock"])
+    yield grids.parameters_grid(tables["parameters"])
 
 
-def _notes(results: Results, tables: Mapping[str, Table]) -> Iterator[Block]:
+def _notes(results: Results, tables: Tables) -> Iterator[Block]:
     yield Heading(2, "How the numbers are made")
     if results.results:
-        yield Items(tuple(_explanations(results, tables)))
+        yield Items([(strong(what), f" {text}") for what, text in _explanations(results, tables["summary"]).items()])
         yield _ranges(results)
         yield _representatives(results)
     yield Paragraph("These files have all numbers in full, with algorithms and tasks by their names in moqd.")
-    files = [
-        (link(f"{name}.csv", f"tables/{name}.csv"), f": {CONTENTS[name]} ({_counted(len(table.rows), 'row')})")
-        for name, table in tables.items()
-    ]
-    yield Items(tuple(files))
+    files = {name: f": {CONTENTS[name]} ({counted(len(table.rows), 'row')})" for name, table in tables.items()}
+    yield Items([(Span(f"{name}.csv", address=f"tables/{name}.csv"), text) for name, text in files.items()])
 
 
-def _explanations(results: Results, tables: Mapping[str, Table]) -> Iterator[Text]:
-    yield (
-        strong("Medians and quartiles"),
-        " are over the seeds of an algorithm on a task, of the final values of the runs, by linear interpolation. "
-        "Over time, they are taken where all of these runs were measured.",
-    )
-    yield (
-        strong("Interquartile means"),
-        " leave out a quarter of the seeds, rounded down, at either end; for fewer than four seeds they are the mean. "
-        f"Their {CONFIDENCE:.0%} confidence intervals are from a percentile bootstrap with {RESAMPLES:,} resamples.",
-    )
-    yield (
-        strong("Sparsity"),
-        " is computed on objectives scaled by their smallest and largest value in all final archives of the study on a "
-        "task, given in the table below. The MOQD sparsity score is the mean over all cells, where cells with fewer "
-        "than two solutions count as 0; that of occupied cells is the mean over cells with at least two.",
-    )
-    yield (strong("Hypervolume"), " is measured from the reference points below", *_estimated(results), ".")
-    yield (
-        strong("Archives and global fronts"),
-        " are those of one run per algorithm and task: the one with the median final MOQD score, or the lower of two.",
-    )
-    yield (strong("Values that are not finite"), *_left_out(results, tables["summary"]))
-    yield (
-        strong("Wall times"),
-        " are those measured by the runs. They include compilation, and depend on what else the machine was doing.",
-    )
-    yield from _failures(results)
-
-
-def _estimated(results: Results) -> Iterator[str]:
-    number = sum(not np.all(result.metrics.get("hypervolume_exact", 1.0)) for result in results.results)
-    if number:
-        yield f"; in {_counted(number, 'run')} some are estimates, because the fronts are too large for exact ones"
-
-
-def _failures(results: Results) -> Iterator[Text]:
+def _explanations(results: Results, summary: Table) -> dict[str, str]:
+    """What each number means, by what it is about."""
+    inexact = sum(not np.all(result.metrics.get("hypervolume_exact", 1.0)) for result in results.results)
+    estimates = f"; in {counted(inexact, 'run')} some are estimates, because the fronts are too large for exact ones"
+    missing = _left_out(results, summary)
+    notes = {
+        "Medians and quartiles": "are over the seeds of an algorithm on a task, of the final values of the runs, by "
+        "linear interpolation. Over time, they are taken where all of these runs were measured.",
+        "Interquartile means": "leave out a quarter of the seeds, rounded down, at either end; for fewer than four "
+        f"seeds they are the mean. Their {CONFIDENCE:.0%} confidence intervals are from a percentile bootstrap with "
+        f"{RESAMPLES:,} resamples.",
+        "Sparsity": "is computed on objectives scaled by their smallest and largest value in all final archives of the "
+        "study on a task, given in the table below. The MOQD sparsity score is the mean over all cells, where cells "
+        "with fewer than two solutions count as 0; that of occupied cells is the mean over cells with at least two.",
+        "Hypervolume": f"is measured from the reference points below{estimates if inexact else ''}.",
+        "Archives and global fronts": "are those of one run per algorithm and task: the one with the median final MOQD "
+        "score, or the lower of two.",
+        "Values that are not finite": f"are left out of their metric: {'; '.join(missing)}."
+        if missing
+        else "would be left out; there are none.",
+        "Wall times": "are those measured by the runs. They include compilation, and depend on what else the machine "
+        "was doing.",
+    }
     failed = [float(result.metrics["failed_evaluations"][-1]) for result in results.results]
     if any(failed):
-        runs = _counted(sum(number > 0 for number in failed), "run")
-        yield (strong("Evaluations that failed"), f" are in no archive: {count(sum(failed))} in {runs}.")
+        runs = counted(sum(number > 0 for number in failed), "run")
+        notes["Evaluations that failed"] = f"are in no archive: {count(sum(failed))} in {runs}."
+    return notes
 
 
-def _left_out(results: Results, summary: Table) -> Iterator[str]:
+def _left_out(results: Results, summary: Table) -> list[str]:
     """The seeds that are missing in a metric."""
     missing = []
-    for row in rows_of(summary):
+    for row in grids.rows_of(summary):
         number = len(results.of(row["task"], row["algorithm"])) - row["seeds"]
         if number:
             where = f"{display_name(row['algorithm'])} on {task_title(row['task'])}"
-            missing.append(f"{METRICS[row['metric']].label} of {_counted(number, 'run')} of {where}")
-    yield " are left out of their metric: " if missing else " would be left out; there are none."
-    if missing:
-        yield "; ".join(missing) + "."
+            missing.append(f"{METRICS[row['metric']].label} of {counted(number, 'run')} of {where}")
+    return missing
 
 
 def _ranges(results: Results) -> Grid:
@@ -494,36 +409,26 @@ def _ranges(results: Results) -> Grid:
     rows = []
     for task in tasks_in_order(results.study):
         archives = [result.archive for result in results.results if result.task == task]
-        known = [np.asarray(one.fitness, float)[np.asarray(one.valid)] for one in archives]
         if not archives:
             continue
-        here = results.tasks[task]
-        fitness = np.concatenate(known) * here.direction
-        reference = _reference_point(results, task)
-        for i, name in enumerate(here.objective_names):
-            ends = (fitness[:, i].min(), fitness[:, i].max()) if len(fitness) else (math.nan, math.nan)
-            start = "differs" if reference is None else _shown(reference[i])
+        here, reference = results.tasks[task], _reference_point(results, task)
+        fitness = np.concatenate([np.asarray(one.fitness, float)[np.asarray(one.valid)] for one in archives])
+        for i, (name, values) in enumerate(zip(here.objective_names, (fitness * here.direction).T, strict=True)):
+            ends = (values.min(), values.max()) if len(values) else (math.nan, math.nan)
+            start = "differs" if reference is None else signed(number(reference[i]))
             label = here.label(name) + ", less is better" * (name in here.minimised)
-            rows.append((task_title(task), label, start, *map(_shown, ends)))
+            rows.append((task_title(task), label, start, *(signed(number(end)) for end in ends)))
     head = ("task", "objective", "reference point", "smallest", "largest")
     caption = "The reference points of the hypervolume, and the values by which objectives are scaled for sparsity."
-    return Grid(head, tuple(rows), caption, right=(2, 3, 4))
-
-
-def _shown(value: float) -> str:
-    return signed(number(value))
+    return number_grid(head, rows, caption, texts=2)
 
 
 def _representatives(results: Results) -> Grid:
     """The seed whose archive is shown, by algorithm and task."""
-    tasks = tasks_in_order(results.study)
-    rows = [
-        (display_name(one), *(_representative(results.of(task, one)) for task in tasks))
-        for one in results.study.algorithms
-    ]
-    head = ("algorithm", *map(task_title, tasks))
-    return Grid(head, tuple(rows), "Seeds of the runs whose archives and fronts are shown.", right=range(1, len(head)))
-
-
-def _representative(results: Sequence[Result]) -> str:
-    return str(representative(results).seed) if results else NOTHING
+    tasks, rows = tasks_in_order(results.study), []
+    for label in results.study.algorithms:
+        found = [results.of(task, label) for task in tasks]
+        seeds = [str(analysis.representative(runs).seed) if runs else NOTHING for runs in found]
+        rows.append((display_name(label), *seeds))
+    caption = "Seeds of the runs whose archives and fronts are shown."
+    return number_grid(("algorithm", *map(task_title, tasks)), rows, caption)

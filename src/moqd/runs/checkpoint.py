@@ -8,26 +8,13 @@ that a damaged checkpoint is never used.
 import hashlib
 import json
 import os
-import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from moqd.io.errors import InputError, StorageError
-from moqd.io.files import (
-    FORMAT,
-    check_format,
-    check_regular,
-    own_folder,
-    read_tensors,
-    read_text,
-    remove_folder,
-    sha256_of,
-    sync,
-    write_tensors,
-    write_text,
-)
+from moqd.io import files
+from moqd.io.errors import InputError, to_repeat
 from moqd.runs.packing import packed, unpacked
 
 CHECKPOINTS = "checkpoints"
@@ -56,31 +43,30 @@ class Checkpoint(NamedTuple):
 
 
 def write_checkpoint(
-    run_folder: Path, checkpoint: Checkpoint, run_identity: str, before_rename: Callable[[], None] = lambda: None
+    run_folder: Path, checkpoint: Checkpoint, run_identity: str, before_rename: Callable[[], object] = lambda: None
 ) -> Path:
     """Writes the checkpoint of an iteration and removes those that are too old; gives its folder."""
-    folder = own_folder(run_folder / CHECKPOINTS)
+    folder = files.own_folder(run_folder / CHECKPOINTS)
     path = folder / f"{checkpoint.facts['iteration']:08d}"
     beside = folder / f".{path.name}.{os.getpid()}.tmp"
-    remove_folder(beside)
+    files.remove_folder(beside)
     try:
-        beside.mkdir()
-        write_tensors(beside / STATE, packed(checkpoint.state))
-        write_text(beside / TABLE, checkpoint.table)
-        files = {name: _fingerprint(beside / name) for name in (STATE, TABLE)}
-        content = {"format": FORMAT, "run": run_identity, "facts": dict(checkpoint.facts), "files": files}
-        write_text(beside / MANIFEST, _sealed(content))
-        before_rename()
-        if path.exists() or path.is_symlink():
-            remove_folder(path)  # damaged, or of the same iteration and so the same
-        beside.replace(path)
-        sync(folder)
-    except OSError as error:
-        raise StorageError(f"{str(path)!r} could not be written ({error.strerror or error}).") from error
+        with files.storing(path):
+            beside.mkdir()
+            files.write_tensors(beside / STATE, packed(checkpoint.state))
+            files.write_text(beside / TABLE, checkpoint.table)
+            digests = {name: _fingerprint(beside / name) for name in (STATE, TABLE)}
+            content = {"format": files.FORMAT, "run": run_identity, "facts": dict(checkpoint.facts), "files": digests}
+            files.write_text(beside / MANIFEST, _sealed(content))
+            before_rename()
+            if path.exists() or path.is_symlink():
+                files.remove_folder(path)  # damaged, or of the same iteration and so the same
+            beside.replace(path)
+            files.sync(folder)
     finally:
-        remove_folder(beside)
+        files.remove_folder(beside)
     for old in _checkpoints(run_folder)[KEPT:]:
-        remove_folder(old)
+        files.remove_folder(old)
     return path
 
 
@@ -105,14 +91,10 @@ def newest_checkpoint(
         for bad, why in refused.items():
             warnings.warn(f"{why} The run goes on from iteration {int(path.name)}.", stacklevel=2)
             if isinstance(why, InputError):  # and not the storage, which may be back soon
-                remove_folder(bad)
+                files.remove_folder(bad)
         return found
     if refused:
-        again = shlex.quote(str(run_folder / "config.json"))
-        raise InputError(
-            f"no checkpoint of {str(run_folder)!r} is whole, so it cannot be continued; run it again with: moqd train "
-            f"--config {again} --out NEW_FOLDER"
-        )
+        raise InputError(f"no checkpoint of {str(run_folder)!r} is whole, {to_repeat(run_folder)}")
     return None
 
 
@@ -121,14 +103,14 @@ def read_checkpoint(path: Path, template: Any, place: Callable[[Any], Any], run_
     content = _read_manifest(path)
     if content.get("run") != run_identity:
         raise InputError(f"{str(path)!r} is a checkpoint of another run.")
-    facts, files = content.get("facts"), content.get("files")
-    if not _says_all(facts) or facts["iteration"] != int(path.name) or not isinstance(files, dict):
+    facts, digests = content.get("facts"), content.get("files")
+    if not _says_all(facts) or facts["iteration"] != int(path.name) or not isinstance(digests, dict):
         raise InputError(f"{str(path / MANIFEST)!r} is damaged: it does not say all of {', '.join(FACTS)}.")
     for name in (STATE, TABLE):
-        if _fingerprint(path / name) != files.get(name):
+        if _fingerprint(path / name) != digests.get(name):
             raise InputError(f"{str(path / name)!r} is damaged (its checksum differs).")
-    state = unpacked(template, read_tensors(path / STATE), place, repr(str(path / STATE)))
-    return Checkpoint(facts, state, read_text(path / TABLE, most=2**30))
+    state = unpacked(template, files.read_tensors(path / STATE), place, repr(str(path / STATE)))
+    return Checkpoint(facts, state, files.read_text(path / TABLE, most=2**30))
 
 
 def _says_all(facts: Any) -> TypeGuard[dict[str, Any]]:
@@ -142,17 +124,17 @@ def clean_up(run_folder: Path) -> None:
     for folder in (run_folder, *(path for path in run_folder.iterdir() if path.is_dir() and not path.is_symlink())):
         for path in folder.glob(".*"):
             if path.name.endswith((".tmp", ".old", ".new", ".now")):
-                remove_folder(path)
+                files.remove_folder(path)
 
 
 class NewerFormatError(InputError):
-    """It was written by a newer moqd: to go back to the one before would throw away what that one did."""
+    """Written by a newer moqd: to go back to the checkpoint before it would throw away what that one did."""
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     if path.is_symlink() or not path.is_dir():
         raise InputError(f"{str(path)!r} is not a folder (links are not followed).")
-    text = read_text(path / MANIFEST)
+    text = files.read_text(path / MANIFEST)
     try:
         content = json.loads(text)
         del content["sha256"]
@@ -162,7 +144,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not whole:
         raise InputError(f"{str(path / MANIFEST)!r} is damaged (its checksum differs).")
     try:
-        check_format(path / MANIFEST, content.get("format"))
+        files.check_format(path / MANIFEST, content.get("format"))
     except InputError as error:
         raise NewerFormatError(str(error)) from error
     return dict(content)
@@ -175,10 +157,10 @@ def _sealed(content: Mapping[str, Any]) -> str:
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:
-    return {"size": check_regular(path).st_size, "sha256": sha256_of(path)}
+    return {"size": files.check_regular(path).st_size, "sha256": files.sha256_of(path)}
 
 
 def _checkpoints(run_folder: Path) -> list[Path]:
     """The newest first."""
-    folder = own_folder(run_folder / CHECKPOINTS)
+    folder = files.own_folder(run_folder / CHECKPOINTS)
     return sorted((path for path in folder.iterdir() if path.name.isdecimal()), reverse=True)

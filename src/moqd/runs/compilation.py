@@ -15,23 +15,18 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from moqd.core.tessellation import keep_cells_in
 
-STAGES = {
-    "/jax/core/compile/jaxpr_trace_duration",
-    "/jax/core/compile/jaxpr_to_mlir_module_duration",
-    "/jax/core/compile/backend_compile_duration",
-}
-"""What JAX calls tracing, lowering and compiling; the last comes once for every program, also one from the cache."""
 COMPILE = "/jax/core/compile/backend_compile_duration"
+"""Comes once for every program, also one from the cache."""
+STAGES = {"/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration", COMPILE}
+"""What JAX calls tracing, lowering and compiling."""
 HIT = "/jax/compilation_cache/cache_hits"
 
 
 def use_cache(folder: Path | None = None) -> Path | None:
     """Keeps compiled programs in `folder`, by default the user's own cache folder; gives the folder, None for none.
 
+    What the user has told JAX (JAX_COMPILATION_CACHE_DIR, JAX_ENABLE_COMPILATION_CACHE) is left as it is.
     Tessellations, which take long too, are kept beside.
-
-    Where the user has told JAX what to do (JAX_COMPILATION_CACHE_DIR, JAX_ENABLE_COMPILATION_CACHE), this is left as it
-    is.
     """
     settings: Any = jax.config
     if not settings.jax_enable_compilation_cache:
@@ -48,10 +43,9 @@ def use_cache(folder: Path | None = None) -> Path | None:
             raise PermissionError(0, "it cannot be written")
     except (OSError, RuntimeError) as error:  # the latter where the user has no home
         where = "" if folder is None else f" in {str(folder)!r}"
-        why = getattr(error, "strerror", None) or error
         warnings.warn(
-            f"compiled programs cannot be kept{where} ({why}), so every start compiles anew; "
-            "set JAX_COMPILATION_CACHE_DIR to a folder that you may write to.",
+            f"compiled programs cannot be kept{where} ({getattr(error, 'strerror', None) or error}), so every start "
+            "compiles anew; set JAX_COMPILATION_CACHE_DIR to a folder that you may write to.",
             stacklevel=2,
         )
         return None
@@ -80,10 +74,7 @@ def _cache_home() -> Path:
 
 
 def _processor() -> str:
-    """A name for this kind of processor.
-
-    Programs hold its instructions, JAX loads them whatever the processor is, and machines may share a home folder.
-    """
+    """Names this kind of processor: programs hold its instructions, and machines may share a home folder."""
     told = Path("/proc/cpuinfo")
     lines = told.read_text().splitlines() if told.exists() else []
     kinds = {line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))}

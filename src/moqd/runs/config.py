@@ -10,10 +10,10 @@ import math
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,17 @@ from moqd.tasks.parameters import Bound, Categorical, Integer, Real
 
 PACKAGES = ("moqd", "jax", "jaxlib", "numpy", "scikit-learn", "optax", "brax", "mujoco")
 """Those whose version may change the bits of a result."""
-COMPARED = ("objectives", "features", "minimised", "feature_bounds", "bounds", "parameters", "constraints")
-"""What a given task must share with the task of the run, besides the name."""
+DESCRIBED = {
+    "objectives": "objective_names",
+    "minimised": "minimised",
+    "features": "feature_names",
+    "feature_bounds": "feature_bounds",
+    "bounds": "bounds",
+    "parameters": "parameter_names",
+    "constraints": "constraint_names",
+    "units": "units",
+}
+"""What config.json says of a task, and where the task has it. A given task must share all but the units."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +56,9 @@ class TaskConfig:
     @classmethod
     def of(cls, task: Task) -> "TaskConfig":
         bounds = getattr(task, "bounds", None)
-        description = {
-            "objectives": task.objective_names,
-            "minimised": task.minimised,
-            "features": task.feature_names,
-            "feature_bounds": task.feature_bounds,
-            "bounds": list(bounds.values()) if isinstance(bounds, Mapping) else bounds,
-            "parameters": getattr(task, "parameter_names", ()),
-            "constraints": getattr(task, "constraint_names", ()),
-            "units": dict(task.units),
-        }
+        description = {name: getattr(task, place, ()) for name, place in DESCRIBED.items()}
+        description["bounds"] = list(bounds.values()) if isinstance(bounds, Mapping) else bounds
+        description["units"] = dict(task.units)
         return replace(cls.planned(task), description=_as_json(description, _described_bound))
 
     @classmethod
@@ -93,48 +95,38 @@ class TaskConfig:
         if given is None and self.is_registered:
             return self.make()
         task = OWN.get(self.name) if given is None else given
-        if task is None and OWN:
-            raise InputError(
-                f"the run in {str(folder)!r} is of the task {self.name!r}, but --task gives "
-                f"{', '.join(map(repr, OWN))}; give the task that was run."
-            )
         if task is None:
-            raise InputError(
-                f"the run in {str(folder)!r} is of the task {self.name!r}, which is not one of moqd's; pass it as "
-                "load_run(path, task=...) or resume(path, task=...), or on the command line with --task FILE.py:NAME."
+            why = (
+                "which is not one of moqd's; pass it as load_run(path, task=...) or resume(path, task=...), or on the "
+                "command line with --task FILE.py:NAME."
             )
-        if different := self.difference(TaskConfig.of(task)):
-            here, there = (one.to_json().get(different) for one in (TaskConfig.of(task), self))
+            if OWN:
+                why = f"but --task gives {', '.join(map(repr, OWN))}; give the task that was run."
+            raise InputError(f"the run in {str(folder)!r} is of the task {self.name!r}, {why}")
+        here = TaskConfig.of(task)
+        if different := self.difference(here):
             raise InputError(
-                f"the run in {str(folder)!r} is of a task with {different.replace('_', ' ')} {there}, but the task "
-                f"{task.name!r} has {here}; give the task that was run."
+                f"the run in {str(folder)!r} is of a task with {different.replace('_', ' ')} "
+                f"{self.to_json()[different]}, but the task {task.name!r} has {here.to_json().get(different)}; give "
+                "the task that was run."
             )
         return task
 
     def difference(self, other: "TaskConfig") -> str | None:
         """The first thing of those that this one says in which the other is not the same."""
         here, there = self.to_json(), other.to_json()
-        return next((name for name in (*COMPARED, "name") if name in here and here[name] != there.get(name)), None)
+        compared = [name for name in (*DESCRIBED, "name") if name in here and name != "units"]
+        return next((name for name in compared if here[name] != there.get(name)), None)
 
     def outline(self) -> Task | None:
-        """A task of plain parameters that is not at hand, as far as config.json says it: enough to look at
-        solutions."""
-        said = self.description
+        """A task of plain parameters that is not at hand, as config.json says it: enough to look at solutions."""
         if self.name in OWN or self.is_registered or not self.has_bounds:
             return None
         try:
-            return FunctionTask(
-                None,
-                name=self.name,
-                bounds=[_bound(bound) for bound in said["bounds"]],
-                parameter_names=said.get("parameters", ()),
-                objective_names=said["objectives"],
-                minimised=said["minimised"],
-                feature_names=said["features"],
-                feature_bounds=[tuple(pair) for pair in said["feature_bounds"]],
-                constraint_names=said.get("constraints", ()),
-                units=said.get("units", {}),
-            )
+            said = {DESCRIBED[name]: value for name, value in self.description.items() if name in DESCRIBED}
+            said["bounds"] = [_bound(bound) for bound in said["bounds"]]
+            said["feature_bounds"] = [tuple(pair) for pair in said["feature_bounds"]]
+            return FunctionTask(None, name=self.name, **said)
         except (InputError, KeyError, TypeError, ValueError, AttributeError):
             return None
 
@@ -182,6 +174,15 @@ class AlgorithmConfig:
         return given
 
 
+def _versions() -> dict[str, str]:
+    """Of those that are installed: a run without robots needs no Brax."""
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What the bits of a result depend on beside the settings; None where a file does not say it."""
@@ -194,7 +195,7 @@ class Surroundings:
     @classmethod
     def here(cls) -> "Surroundings":
         return cls(
-            versions={"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+            versions={"python": platform.python_version(), **_versions()},
             xla_flags=tuple(sorted(os.environ.get("XLA_FLAGS", "").split())),
             devices=tuple(device.device_kind for device in jax.local_devices()),
             machine={"processor": processor(), "cores": num_cores()},
@@ -228,19 +229,16 @@ class RunConfig:
     def from_json(cls, content: Any, path: Path) -> "RunConfig":
         """What config.json of a run says; raises InputError with every mistake by its key."""
         _check(content, PLANNED | BEGUN, path)
-        point = content.get("reference_point")
-        several = {name: content.get(name) for name in ("xla_flags", "devices")}
+        frozen: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
+        }
         return cls(
             **_planned(content),
             checkpoint_minutes=float(content["checkpoint_minutes"]),
             initial_solutions=content["seeded"],
             batch=content["batch"],
-            reference_point=None if point is None else tuple(point),
-            surroundings=Surroundings(
-                versions=content.get("versions"),
-                machine=content.get("machine"),
-                **{name: None if value is None else tuple(value) for name, value in several.items()},
-            ),
+            reference_point=frozen.get("reference_point"),
+            surroundings=Surroundings(**{one.name: frozen.get(one.name) for one in fields(Surroundings)}),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -411,8 +409,6 @@ def _bound(said: Any) -> Any:
 
 
 def _described_bound(bound: Real | Integer | Categorical) -> dict[str, Any]:
-    if isinstance(bound, Real):
-        return {"log": [bound.low, bound.high]}
-    if isinstance(bound, Integer):
-        return {"integer": [bound.low, bound.high]}
-    return {"categorical": [option if isinstance(option, (int, float)) else str(option) for option in bound.options]}
+    if isinstance(bound, Categorical):
+        return {"categorical": [one if isinstance(one, (int, float)) else str(one) for one in bound.options]}
+    return {"integer" if isinstance(bound, Integer) else "log": [bound.low, bound.high]}

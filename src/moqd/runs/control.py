@@ -43,8 +43,6 @@ class Control:
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
 CHECKPOINTS = (signal.SIGUSR1,) if hasattr(signal, "SIGUSR1") else ()
-
-
 PATIENCE = 1.0
 """Seconds for last words: a terminal or a pipe may be blocked."""
 

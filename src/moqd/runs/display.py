@@ -1,18 +1,17 @@
 """What a user sees while a run goes on: a live display in a terminal, plain lines elsewhere."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from moqd.core.metrics import OF_THE_PAPER, formatted
@@ -27,24 +26,6 @@ IN_A_LINE = ("moqd_score", "global_hypervolume", "coverage")
 SOURCES = tuple(source.name.lower() for source in Source)
 RECENT = 60.0
 """Seconds of the run that its speed is taken from."""
-
-
-class Point(NamedTuple):
-    """What has been done by a log point, and in how many seconds, without those of compiling."""
-
-    seconds: float
-    iterations: float
-    evaluations: float
-    steps: float | None
-    """Of the environment, where there is one."""
-
-
-class Speed(NamedTuple):
-    """What is done in a second."""
-
-    iterations: float
-    evaluations: float
-    steps: float | None
 
 
 class Display(Callback):
@@ -65,7 +46,8 @@ class Display(Callback):
         self._begin = monotonic()
         self._row: Mapping[str, float] | None = None
         self._previous: Mapping[str, float] | None = None
-        self._points: tuple[Point, ...] = ()
+        self._points: tuple[Mapping[str, float], ...] = ()
+        """What had been done by the recent log points, and in how many seconds, without those of compiling."""
         self._end: float | None = None
         """When the run is expected to end, on the monotonic clock."""
         self._added: dict[str, int] = {}
@@ -107,8 +89,9 @@ class Display(Callback):
         self._say_what_was_compiled(row)
         self._count_additions(row)
         self._previous, self._row, self._iteration = self._row, dict(row), int(row["iteration"])
-        point = Point(row["seconds"] - self._clock.seconds, row["iteration"], row["evaluations"], row.get("env_steps"))
-        recent = tuple(old for old in self._points if old.seconds >= point.seconds - RECENT)
+        point = {name: row[name] for name in ("seconds", "iteration", "evaluations", "env_steps") if name in row}
+        point["seconds"] -= self._clock.seconds
+        recent = tuple(old for old in self._points if old["seconds"] >= point["seconds"] - RECENT)
         self._points = (*(recent or self._points[-1:]), point)
         self._foresee()
         last = self._iteration == self._iterations
@@ -132,14 +115,12 @@ class Display(Callback):
     def _say_what_was_compiled(self, row: Mapping[str, float]) -> None:
         now = (self._clock.seconds, self._clock.programs, self._clock.from_cache)
         seconds, programs, cached = (new - old for new, old in zip(now, self._said, strict=True))
-        if self._row is None and programs:
-            self._say(f"compiled in {seconds:.1f} s ({cached} of {programs} programs from the cache)")
-        elif self._row is not None and seconds > 1:
-            at = f"up to iteration {row['iteration']:.0f}"
-            self._say(f"compiled for another {seconds:.1f} s {at} ({cached} of {programs} programs from the cache)")
-        else:
-            return
-        self._said = now
+        if seconds > 1 if self._row is not None else programs:
+            took = f"in {seconds:.1f} s"
+            if self._row is not None:
+                took = f"for another {seconds:.1f} s up to iteration {row['iteration']:.0f}"
+            self._say(f"compiled {took} ({cached} of {programs} programs from the cache)")
+            self._said = now
 
     def _count_additions(self, row: Mapping[str, float]) -> None:
         """Since the last log point; for plain lines, since the last line."""
@@ -152,9 +133,8 @@ class Display(Callback):
         self._added = {source: count + before.get(source, 0) for source, count in now.items() if source in shown}
 
     def _foresee(self) -> None:
-        speed = speed_of(self._points)
-        left = None if speed is None else (self._iterations - self._iteration) / speed.iterations
-        self._end = None if left is None else monotonic() + left
+        speed = speed_of(self._points).get("iteration")
+        self._end = None if speed is None else monotonic() + (self._iterations - self._iteration) / speed
 
     def _time_left(self) -> str:
         end = self._end
@@ -164,10 +144,8 @@ class Display(Callback):
 
     def _speeds(self, unit: str) -> list[str]:
         speed = speed_of(self._points)
-        if speed is None:
-            return []
-        steps = [] if speed.steps is None else [f"{_count(speed.steps)} steps/s"]
-        return [f"{_count(speed.evaluations)} {unit}", *steps]
+        units = {"evaluations": unit, "env_steps": "steps/s"}
+        return [f"{_count(speed[name])} {unit}" for name, unit in units.items() if name in speed]
 
     def _line(self, row: Mapping[str, float]) -> str:
         """The plain line of a log point."""
@@ -200,63 +178,54 @@ class Display(Callback):
         bar = ProgressBar(
             self._iterations, self._iteration, complete_style="cyan", finished_style="cyan", pulse_style="cyan"
         )
-        table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-        table.add_column(no_wrap=True, overflow="ellipsis")
-        table.add_column(ratio=1, min_width=10)
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
+        label, middle = Column(no_wrap=True, overflow="ellipsis"), Column(ratio=1, min_width=10)
+        ends = Column(no_wrap=True), Column(no_wrap=True)
+        table = Table.grid(label, middle, *ends, padding=(0, 2, 0, 0), expand=True)
         done = f"iteration {self._iteration}/{self._iterations}"
         table.add_row(Text(self._label, style="bold"), bar, done, self._time_left())
         return table
 
     def _status(self) -> Text:
-        parts = []
         if self._row is None:
-            parts.append((f"compiling, {_clock_time(monotonic() - self._begin)}{_hint()}", ""))
+            status = f"compiling, {_clock_time(monotonic() - self._begin)}{_hint()}"
         elif self._clock.busy:
-            parts.append(("compiling", ""))
+            status = "compiling"
         else:
-            parts += [(speed, "") for speed in self._speeds("evaluations/s") or ["measuring the speed"]]
-        if self._checkpoint is not None:
-            parts.append((f"checkpoint at iteration {self._checkpoint}", "dim"))
-        return Text("   ").join(Text(text, style=style) for text, style in parts)
+            status = "   ".join(self._speeds("evaluations/s")) or "measuring the speed"
+        saved = "" if self._checkpoint is None else f"   checkpoint at iteration {self._checkpoint}"
+        return Text.assemble(status, (saved, "dim"))
 
 
-def speed_of(points: tuple[Point, ...]) -> Speed | None:
-    """Between the first and the last of these points; None where nothing can be said of it."""
-    if len(points) < 2:
-        return None
-    first, last = points[0], points[-1]
-    seconds = last.seconds - first.seconds
-    if seconds <= 0 or last.iterations <= first.iterations:
-        return None
-    steps = None if last.steps is None or first.steps is None else (last.steps - first.steps) / seconds
-    return Speed(
-        (last.iterations - first.iterations) / seconds, (last.evaluations - first.evaluations) / seconds, steps
-    )
+def speed_of(points: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """What was done in a second between the first and the last of these points; empty where nothing can be said."""
+    seconds = points[-1]["seconds"] - points[0]["seconds"] if points else 0.0
+    if seconds <= 0 or points[-1]["iteration"] <= points[0]["iteration"]:
+        return {}
+    return {name: (end - points[0][name]) / seconds for name, end in points[-1].items() if name in points[0]}
 
 
 def metrics_table(row: Mapping[str, float], previous: Mapping[str, float] | None, up_and_down: str) -> Table:
     """The six metrics, and how they changed since the log point before."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_row(Text("metric", style="dim"), Text("value", style="dim"), Text("change", style="dim"))
-    for column in table.columns[1:]:
-        column.justify = "right"
+    rows = []
     for name in OF_THE_PAPER:
         change = "" if previous is None else _change(name, row[name] - previous[name], up_and_down)
-        table.add_row(name, Text(formatted(name, row[name]), style="bold"), change)
-    return table
+        rows.append((name, Text(formatted(name, row[name]), style="bold"), change))
+    return _table(("metric", "value", "change"), rows)
 
 
 def additions_table(added: Mapping[str, int]) -> Table:
     """How many of the archive's newcomers each source made."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_row(Text("added by", style="dim"), Text("count", style="dim"), Text("share", style="dim"))
-    for column in table.columns[1:]:
-        column.justify = "right"
     total = max(1, sum(added.values()))
-    for source, count in added.items():
-        table.add_row(source, f"{count:,}", f"{count / total:.0%}")
+    rows = [(source, f"{count:,}", f"{count / total:.0%}") for source, count in added.items()]
+    return _table(("added by", "count", "share"), rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[RenderableType]]) -> Table:
+    """With names to the left, and numbers to the right."""
+    first, *others = header
+    table = Table.grid(first, *(Column(justify="right") for _ in others), padding=(0, 2, 0, 0))
+    for row in ([Text(name, style="dim") for name in header], *rows):
+        table.add_row(*row)
     return table
 
 

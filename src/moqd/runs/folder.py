@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,21 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from moqd.core.archive import Archive
+from moqd.core.archive import Archive, empty_archive
 from moqd.core.metrics import OF_THE_PAPER
 from moqd.core.types import Genotype
-from moqd.io.errors import InputError, MissingFileError, StorageError, to_resume
-from moqd.io.files import (
-    check_regular,
-    own_folder,
-    read_json,
-    read_tensors,
-    read_text,
-    whole,
-    write_json,
-    write_tensors,
-    write_text,
-)
+from moqd.io import files
+from moqd.io.errors import InputError, MissingFileError, to_resume
 from moqd.runs.config import RunConfig
 from moqd.runs.ledger import Evaluations
 from moqd.runs.packing import packed, unpacked
@@ -94,51 +84,34 @@ class Run:
 
     def solutions(self) -> Solutions:
         """The archive as a table: what is in it, without its empty places."""
-        cell, place = np.nonzero(np.asarray(self.archive.valid))
-        genotype = jax.tree.map(lambda leaf: np.asarray(leaf)[cell, place], self.archive.genotype)
-        objectives = np.asarray(self.archive.fitness)[cell, place] * self.task.direction
-        feature, preference = (
-            np.asarray(leaf)[cell, place] for leaf in (self.archive.feature, self.archive.preference)
-        )
-        return Solutions(cell, objectives, feature, genotype, preference)
+        found = self.archive
+        parts = found.fitness, found.feature, found.genotype, found.preference
+        cell, (fitness, feature, genotype, preference) = members(found, parts)
+        return Solutions(cell, fitness * self.task.direction, feature, genotype, preference)
 
     def snapshots(self) -> list[Snapshot]:
         """What `snapshot_every` recorded, the oldest first."""
-        folder = None if self.path is None else self.path / SNAPSHOTS
-        if folder is None or not folder.is_dir():
-            return []
-        paths = sorted(path for path in folder.glob("*.safetensors") if path.stem.isdigit())
-        return [_read_snapshot(path, self.task) for path in paths]
+        paths = [] if self.path is None else sorted((self.path / SNAPSHOTS).glob("*.safetensors"))
+        read = {int(path.stem): files.read_tensors(path) for path in paths if path.stem.isdigit()}
+        return [
+            Snapshot(iteration, arrays["cell"], arrays["fitness"] * self.task.direction, arrays["feature"])
+            for iteration, arrays in read.items()
+        ]
 
 
-class MetricsFile:
-    """metrics.csv: a row is with the system as soon as it is written. It begins with the rows of a table, if any."""
-
-    def __init__(self, path: Path, columns: Sequence[str], rows: Sequence[Row] = ()) -> None:
-        self._columns = columns
-        self._path = path
-        write_text(path, table_of(columns, rows))
-        self._file = path.open("a", newline="", encoding="utf-8")
-
-    def append(self, row: Row) -> None:
-        try:
-            self._file.write(_line(row[column] for column in self._columns))
-            self._file.flush()
-        except OSError as error:
-            raise StorageError(f"{str(self._path)!r} could not be written ({error.strerror}).") from error
-
-    def close(self) -> None:
-        with suppress(OSError):  # what could not be written was told by `append`
-            self._file.close()
-
-
-def table_of(columns: Sequence[str], rows: Sequence[Row]) -> str:
+def table_of(columns: Iterable[str], rows: Sequence[Row]) -> str:
     """Rows as the text of metrics.csv."""
     text = io.StringIO()
     csv.writer(text).writerow(columns)
-    for row in rows:
-        text.write(_line(row[column] for column in columns))
+    text.writelines(_line(row[column] for column in columns) for row in rows)
     return text.getvalue()
+
+
+def append_row(folder: Path, columns: Iterable[str], row: Row) -> None:
+    """Adds a row to the metrics.csv of a run; it is with the system when this returns."""
+    path = folder / METRICS_CSV
+    with files.storing(path), path.open("a", newline="", encoding="utf-8") as file:
+        file.write(_line(row[column] for column in columns))
 
 
 def rows_of(table: str, path: Path) -> list[dict[str, float]]:
@@ -155,7 +128,7 @@ def last_row(folder: Path) -> tuple[int, float]:
     """The iteration and the seconds of the last whole row of a run's metrics.csv; cheap however long it is."""
     with suppress(InputError, OSError, ValueError, IndexError):
         path = folder / METRICS_CSV
-        size = check_regular(path).st_size
+        size = files.check_regular(path).st_size
         with path.open("rb") as file:
             file.seek(max(0, size - 4096))
             whole_lines = file.read().decode(errors="replace").splitlines(keepends=True)
@@ -170,23 +143,23 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Float[np.ndarray, "rows"]]:
     return {name: np.array([row[name] for row in rows], float) for name in (rows[0] if rows else {})}
 
 
+def members(archive: Archive, parts: Any) -> tuple[Int[np.ndarray, "solutions"], Any]:
+    """The cells of an archive's solutions, and these parts of it without its empty places: a row per solution."""
+    cell, place = np.nonzero(np.asarray(archive.valid))
+    return cell, jax.tree.map(lambda leaf: np.asarray(leaf)[cell, place], parts)
+
+
 def write_archive(path: Path, archive: Archive, iteration: int | None = None) -> None:
     """With the iteration that it is of, where that means something."""
-    known = {} if iteration is None else {"iteration": whole(np.int32(iteration))}
-    write_tensors(path, packed(archive) | known)
+    known = {} if iteration is None else {"iteration": files.whole(np.int32(iteration))}
+    files.write_tensors(path, packed(archive) | known)
 
 
 def write_snapshot(folder: Path, iteration: int, archive: Archive) -> None:
-    fitness, feature, valid = (np.asarray(leaf) for leaf in (archive.fitness, archive.feature, archive.valid))
-    cell, place = np.nonzero(valid)
-    content = {"cell": cell.astype(np.int32), "fitness": fitness[cell, place], "feature": feature[cell, place]}
-    path = own_folder(folder / SNAPSHOTS) / f"{iteration:08d}.safetensors"
-    write_tensors(path, {name: whole(array) for name, array in content.items()})
-
-
-def _read_snapshot(path: Path, task: Task) -> Snapshot:
-    arrays = read_tensors(path)
-    return Snapshot(int(path.stem), arrays["cell"], arrays["fitness"] * task.direction, arrays["feature"])
+    cell, content = members(archive, {"fitness": archive.fitness, "feature": archive.feature})
+    content["cell"] = cell.astype(np.int32)
+    path = files.own_folder(folder / SNAPSHOTS) / f"{iteration:08d}.safetensors"
+    files.write_tensors(path, {name: files.whole(array) for name, array in content.items()})
 
 
 def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
@@ -199,8 +172,8 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
     config = read_config(folder)
     task = config.task.make_or_check(folder, task if task is not None else config.task.outline())
     try:
-        archive, iteration = _read_archive(folder / ARCHIVE, task)
-        rows = rows_of(read_text(folder / METRICS_CSV, most=2**30), folder / METRICS_CSV)
+        archive, iteration = read_archive(folder / ARCHIVE, task)
+        rows = rows_of(files.read_text(folder / METRICS_CSV, most=2**30), folder / METRICS_CSV)
     except MissingFileError as error:
         raise InputError(
             f"{str(error).rstrip('.')}: the run has not written it yet; wait for its first checkpoint, or continue it "
@@ -213,7 +186,7 @@ def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
         rows = [row for row in rows if row["iteration"] <= iteration]
     if len(config.reference_point or ()) != task.num_objectives:
         raise InputError(
-            f"{str(folder / CONFIG)!r} is damaged: its reference_point is not of {task.num_objectives} numbers."
+            f"{str(folder / CONFIG)!r} is damaged: reference_point is not of {task.num_objectives} numbers."
         )
     return Run(task, config, archive, columns_of(rows), folder)
 
@@ -222,52 +195,42 @@ def read_config(folder: Path) -> RunConfig:
     """What config.json of a run says."""
     path = folder / CONFIG
     try:
-        content = read_json(path, "a config of a moqd run")
+        content = files.read_json(path, "a config of a moqd run")
     except MissingFileError as error:
         raise InputError(f"{str(folder)!r} is not a run: it holds no {CONFIG}; give the folder of a run.") from error
     return RunConfig.from_json(content, path)
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    write_json(folder / CONFIG, config.to_json())
+    files.write_json(folder / CONFIG, config.to_json())
 
 
 def saved_iteration(folder: Path) -> int | None:
-    """Which iteration the archive of a run is of; None if it does not say, as those of earlier versions. Raises where
-    there is none that is whole."""
-    return _iteration_in(read_tensors(folder / ARCHIVE))
+    """Which iteration a run's archive, which must be whole, is of; None if it is of a version that did not say."""
+    return _iteration_in(files.read_tensors(folder / ARCHIVE))
 
 
 def _iteration_in(arrays: Mapping[str, np.ndarray]) -> int | None:
     return int(arrays["iteration"]) if np.shape(arrays.get("iteration", [])) == () else None
 
 
-def read_archive(path: Path, task: Task) -> Archive:
-    return _read_archive(path, task)[0]
-
-
-def _read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
-    """With the iteration that it is of, if it says that."""
-    arrays = read_tensors(path)
+def read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
+    """An archive, and the iteration that it is of, if it says that."""
+    arrays = files.read_tensors(path)
     iteration = _iteration_in(arrays)
     arrays.pop("iteration", None)
     valid = arrays.get("valid")
     if valid is None or valid.ndim != 2:
         raise InputError(f"{str(path)!r} is not an archive: it holds no table of which places are taken.")
     cells, front = valid.shape
-
-    def shape(*sizes: int, dtype: Any = jnp.float32) -> Any:
-        return jax.ShapeDtypeStruct(sizes, dtype)
-
-    genotype = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
-    template: Any = Archive(
-        genotype=jax.tree.map(lambda leaf: shape(cells, front, *leaf.shape[1:], dtype=leaf.dtype), genotype),
-        fitness=shape(cells, front, task.num_objectives),
-        feature=shape(cells, front, task.num_features),
-        preference=shape(cells, front, task.num_objectives),
-        valid=shape(cells, front, dtype=jnp.bool_),
-        centroid=shape(cells, task.num_features),
-        feature_bounds=shape(2, task.num_features),
+    template = jax.eval_shape(
+        lambda: empty_archive(
+            task.init_genotype(jax.random.key(0), 1),
+            jnp.zeros((cells, task.num_features)),
+            jnp.zeros((2, task.num_features)),
+            num_objectives=task.num_objectives,
+            front_length=front,
+        )
     )
     return unpacked(template, arrays, jnp.asarray, repr(str(path))), iteration
 

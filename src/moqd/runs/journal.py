@@ -8,15 +8,15 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
-from moqd.io.errors import InputError, MissingFileError, StorageError
-from moqd.io.files import own_folder, read_text, remove_folder, sync, write_text
+from moqd.io.errors import InputError, MissingFileError
+from moqd.io.files import own_folder, read_text, remove_folder, storing, sync, write_text
 from moqd.runs.folder import Run
 from moqd.tasks.function import FunctionTask, Measured, Outcome
 from moqd.tasks.pool import Failure
@@ -26,18 +26,26 @@ MOST_BYTES = 2**30
 
 
 class RunJournal:
-    """The journal of a run, in its folder."""
+    """The journal of a run, in its folder: open at one batch, of which it says what is known."""
+
+    iteration: int
+    """Of the batch."""
 
     def __init__(self, folder: Path, task: FunctionTask) -> None:
         self._folder, self._task = folder, task
-        self._open: BatchJournal | None = None
+        self._file: TextIO | None = None
+        # What is told by hand or comes from a pool is worth the milliseconds that it takes to survive a power cut; a
+        # function that is called right here may take less.
+        self._is_dear = task.function is None or task.evaluator != "here"
 
-    def batch(self, iteration: int, name: str = "") -> "BatchJournal":
-        """That of one batch; the one before it is closed."""
+    def batch(self, iteration: int, name: str = "") -> "RunJournal":
+        """Goes on to another batch."""
         self.close()
-        path = own_folder(self._folder / JOURNAL) / f"{name or f'{iteration:08d}'}.jsonl"
-        self._open = BatchJournal(path, self._folder / FAILURES, iteration, self._task)
-        return self._open
+        self.iteration = iteration
+        self._path = own_folder(self._folder / JOURNAL) / f"{name or f'{iteration:08d}'}.jsonl"
+        entries = map(_object, _lines(self._path))
+        self._entries = {entry["row"]: entry for entry in entries if isinstance(entry.get("row"), int)}
+        return self
 
     def begin(self) -> None:
         """A new run: what another has left there counts no more."""
@@ -62,29 +70,17 @@ class RunJournal:
                     path.unlink()
 
     def close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
-
-class BatchJournal:
-    """What is known of the evaluations of one batch."""
-
-    def __init__(self, path: Path, failures: Path, iteration: int, task: FunctionTask) -> None:
-        self._path, self._failures, self._task = path, failures, task
-        self.iteration = iteration
-        # What is told by hand or comes from a pool is worth the milliseconds that it takes to survive a power cut; a
-        # function that is called right here may take less.
-        self._is_dear = task.function is None or task.evaluator != "here"
-        self._entries = dict(_entries(path))
-        self._file: TextIO | None = None
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
 
     def known(self, row: int, parameters: Any) -> Outcome | None:
         entry = self._entries.get(row)
         if entry is None or entry.get("parameters") != parameters:
             return None
         outcome = _outcome(entry, self._task)
-        if outcome is not None and outcome.failure is not None:
+        if outcome is not None:
             self._tell_failure(row, parameters, outcome)
         return outcome
 
@@ -94,8 +90,8 @@ class BatchJournal:
             entry |= {name: np.asarray(part).tolist() for name, part in outcome.measured._asdict().items()}
         if outcome.failure is not None:
             entry["failure"] = outcome.failure._asdict()
-            self._tell_failure(row, parameters, outcome)
-        try:
+        self._tell_failure(row, parameters, outcome)
+        with storing(self._path):
             if self._file is None:
                 self._file = _at_its_end(self._path)
                 if self._is_dear:
@@ -104,22 +100,14 @@ class BatchJournal:
             self._file.flush()
             if self._is_dear:
                 os.fsync(self._file.fileno())
-        except OSError as error:
-            raise StorageError(f"{str(self._path)!r} could not be written ({error.strerror}).") from error
 
     def _tell_failure(self, row: int, parameters: Any, outcome: Outcome) -> None:
-        assert outcome.failure is not None
+        if outcome.failure is None:
+            return
         told = {"iteration": self.iteration, "row": row, "parameters": parameters, "attempts": outcome.attempts}
-        try:
-            with self._failures.open("a", encoding="utf-8") as file:
-                file.write(f"{json.dumps(told | outcome.failure._asdict())}\n")
-        except OSError as error:
-            raise StorageError(f"{str(self._failures)!r} could not be written ({error.strerror}).") from error
-
-    def close(self) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
+        path = self._folder / FAILURES
+        with storing(path), path.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(told | outcome.failure._asdict())}\n")
 
 
 def lost_evaluations(run: Run) -> list[str]:
@@ -129,30 +117,23 @@ def lost_evaluations(run: Run) -> list[str]:
     if (reused := last.get("reused_evaluations", 0)) > 0:
         facts.append(f"{reused:,.0f} evaluations took no call, because their designs were known already")
     if failed := int(last.get("failed_evaluations", 0)):
-        kinds = Counter(kind for line in _failures(run.path) if isinstance(kind := _object(line).get("kind"), str))
+        failures = [] if run.path is None else map(_object, _lines(run.path / FAILURES))
+        kinds = Counter(kind for failure in failures if isinstance(kind := failure.get("kind"), str))
         listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
         details = f" ({listed}: see {FAILURES})" if listed else ""
         facts.append(f"{failed:,} evaluations failed{details} and are not in the archive")
     if broken := int(last.get("infeasible_evaluations", 0)):
         facts.append(f"{broken:,} evaluations broke a constraint and are not in the archive")
-    feature = run.solutions().features
-    for i, (name, (low, high)) in enumerate(zip(run.task.feature_names, run.task.feature_bounds, strict=True)):
-        extent = 1e-6 * (high - low)
-        outside = int(np.sum((feature[:, i] < low - extent) | (feature[:, i] > high + extent)))
-        if outside:
+    columns = run.solutions().features.T
+    for name, (low, high), feature in zip(run.task.feature_names, run.task.feature_bounds, columns, strict=True):
+        margin = 1e-6 * (high - low)
+        if outside := int(np.sum((feature < low - margin) | (feature > high + margin))):
             facts.append(
                 f"{outside:,} of {len(feature):,} solutions are outside of the bounds of {name!r} (it is from "
-                f"{feature[:, i].min():.4g} to {feature[:, i].max():.4g}, its bounds are {low:g} and {high:g}): they "
-                "are in the cells at the border"
+                f"{feature.min():.4g} to {feature.max():.4g}, its bounds are {low:g} and {high:g}): they are in the "
+                "cells at the border"
             )
     return facts
-
-
-def _failures(folder: Path | None) -> list[str]:
-    try:
-        return [] if folder is None else read_text(folder / FAILURES, most=MOST_BYTES).splitlines()
-    except InputError:
-        return []
 
 
 def _at_its_end(path: Path) -> TextIO:
@@ -164,16 +145,12 @@ def _at_its_end(path: Path) -> TextIO:
     return file
 
 
-def _entries(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The whole lines of a file; one that was cut off is not there."""
+def _lines(path: Path) -> list[str]:
+    """The whole lines of a file, without one that was cut off; none if it cannot be read."""
     try:
-        text = read_text(path, most=MOST_BYTES)
+        return read_text(path, most=MOST_BYTES).split("\n")[:-1]
     except InputError:
-        return
-    for line in text[: text.rfind("\n") + 1].splitlines():
-        entry = _object(line)
-        if isinstance(entry.get("row"), int):
-            yield entry["row"], entry
+        return []
 
 
 def _object(line: str) -> Mapping[str, Any]:

@@ -12,12 +12,13 @@ import secrets
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from moqd.io.errors import BusyError, InputError, MissingFileError, StorageError
-from moqd.io.files import FORMAT, own_folder, read_json, write_json, write_new
+from moqd.io.files import FORMAT, own_folder, read_json, storing, write_json, write_new
 
 LOCK = ".lock"
 HEARTBEAT = 10.0
@@ -32,7 +33,7 @@ class RunLock:
     """Held from `with` on; raises BusyError if another process is at it."""
 
     def __init__(self, run_folder: Path) -> None:
-        self._run = run_folder
+        self.run_folder = run_folder
         self._folder = own_folder(run_folder / LOCK)
         self._number = 0
         self._released = threading.Event()
@@ -49,21 +50,20 @@ class RunLock:
         threading.Thread(target=self._beat, daemon=True, name="moqd-heartbeat").start()
         return self
 
+    def check(self) -> Path:
+        """To be called before anything is written: the folder of the run, if nobody has taken it over."""
+        if self._highest() != self._number:
+            raise BusyError(
+                f"{str(self.run_folder)!r} was taken over by another process while this one was suspended; it stops, "
+                "and the other goes on."
+            )
+        return self.run_folder
+
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def check(self) -> None:
-        """To be called before anything is written."""
-        if self._highest() != self._number:
-            raise BusyError(
-                f"{str(self._run)!r} was taken over by another process while this one was suspended; it stops, and the "
-                "other goes on."
-            )
-
     def release(self) -> None:
         """So that others need not find out that this process is gone."""
-        if self._released.is_set():
-            return
         self._released.set()
         _HELD.discard(self._me["token"])
         # A full disk must not hide what went wrong; for others, the end of this process releases it too.
@@ -75,27 +75,21 @@ class RunLock:
         number = self._highest()
         if number and (holder := self._holder(number)) is not None:
             raise holder
+        taken = BusyError(f"{str(self.run_folder)!r} was just taken by another process; it is the one that goes on.")
         mine = self._folder / f".{os.getpid()}.{threading.get_ident()}.new"
-        try:
-            write_new(mine, json.dumps(self._me).encode())
-            _make(self._path(number + 1), mine)
-        except FileExistsError:
-            raise BusyError(self._just_taken()) from None
-        except OSError as error:
-            raise StorageError(f"{str(self._run)!r} cannot be written to ({error.strerror}).") from error
-        finally:
-            with suppress(OSError):
-                mine.unlink(missing_ok=True)
+        with storing(self.run_folder):
+            try:
+                with _passing(mine, json.dumps(self._me).encode()):
+                    _make(self._path(number + 1), mine)
+            except FileExistsError:
+                raise taken from None
         if self._highest() != number + 1:  # we were so slow that others came and went
             self._path(number + 1).unlink(missing_ok=True)
-            raise BusyError(self._just_taken())
+            raise taken
         for old in self._numbers():
             if old <= number:
                 self._path(old).unlink(missing_ok=True)
         return number + 1
-
-    def _just_taken(self) -> str:
-        return f"{str(self._run)!r} was just taken by another process; it is the one that goes on."
 
     def _holder(self, number: int) -> BusyError | None:
         """Why the lock cannot be taken over; None if it can."""
@@ -108,34 +102,29 @@ class RunLock:
             lock = {}  # damaged: only its age says something
         if lock.get("released"):
             return None
-        who = f"process {lock.get('pid', '?')} on {lock.get('host', 'an unknown host')}"
+        process = f"process {lock.get('pid', '?')} on {lock.get('host', 'an unknown host')}"
+        writer = f"{str(self.run_folder)!r} is being written by {process}"
         if lock.get("machine") == self._me["machine"] and isinstance(lock.get("pid"), int):
-            if lock.get("process_start") != process_start(lock["pid"]):
+            lives = lock.get("process_start") == process_start(lock["pid"])
+            if not lives or (lock["pid"] == os.getpid() and str(lock.get("token")) not in _HELD):
                 return None
-            if lock["pid"] == os.getpid() and str(lock.get("token")) not in _HELD:
-                return None
-            return BusyError(f"{str(self._run)!r} is being written by {who}; wait until it is done, or stop it first.")
+            return BusyError(f"{writer}; wait until it is done, or stop it first.")
         age = self._age(path)
         if abs(age) > STALE:  # in the future: a clock was wrong
             return None
         return BusyError(
-            f"{str(self._run)!r} is being written by {who}, which gave a sign of life {age:.0f} s ago; if it is gone, "
-            f"try again in {STALE - age:.0f} s."
+            f"{writer}, which gave a sign of life {age:.0f} s ago; if it is gone, try again in {STALE - age:.0f} s."
         )
 
     def _age(self, path: Path) -> float:
         """In the time of the storage: clocks of machines differ."""
         now = self._folder / f".{os.getpid()}.now"
-        try:
-            write_new(now, b"")
-            return now.stat().st_mtime - path.stat().st_mtime
-        except FileNotFoundError:
-            return float("inf")
-        except OSError as error:
-            raise StorageError(f"{str(self._run)!r} cannot be written to ({error.strerror}).") from error
-        finally:
-            with suppress(OSError):
-                now.unlink(missing_ok=True)
+        with storing(self.run_folder):
+            try:
+                with _passing(now):
+                    return now.stat().st_mtime - path.stat().st_mtime
+            except FileNotFoundError:
+                return float("inf")
 
     def _beat(self) -> None:
         while not self._released.wait(HEARTBEAT):
@@ -168,6 +157,17 @@ def is_held(run_folder: Path) -> bool:
         return abs(time.time() - lock._path(number).stat().st_mtime) < STALE
 
 
+@contextmanager
+def _passing(path: Path, content: bytes = b"") -> Iterator[None]:
+    """A file with that content, for a moment."""
+    try:
+        write_new(path, content)
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
 def _make(path: Path, content: Path) -> None:
     """A file with that content, or FileExistsError; whole from its first moment on, where the storage has links."""
     try:
@@ -187,15 +187,12 @@ def this_process() -> dict[str, Any]:
 
 def process_start(pid: int) -> str | None:
     """When a process of this machine started, in the units of its system; None if there is none."""
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if after_name[0] in "ZX" else after_name[19]
-    except FileNotFoundError:
-        pass
-    except (OSError, IndexError):
-        return None
     if Path("/proc/self/stat").exists():
-        return None
+        try:
+            after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            return None if after_name[0] in "ZX" else after_name[19]
+        except (OSError, IndexError):
+            return None
     try:  # not Linux: that it lives must do
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -209,8 +206,6 @@ def _machine() -> str:
     """This boot of this machine, and within it those processes that see the same process ids."""
     parts = [socket.gethostname()]
     with suppress(OSError):
-        parts += [
-            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-            str(Path("/proc/self/ns/pid").readlink()),
-        ]
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
     return " ".join(parts)

@@ -111,7 +111,7 @@ class Loop:
         self._root = jax.random.key(seed)
         self._spread = task.uses_devices or algorithm.uses_devices
         self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
-        self._ask = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
+        self._ask: Any = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
         self._evaluator = Evaluator(task, transitions=algorithm.needs_transitions)
         self._tell: Any = jax.jit(self._tell_and_count, donate_argnums=1)
         self._fused = jax.jit(self._iterate, donate_argnums=3)
@@ -279,12 +279,15 @@ class Loop:
         return task.evaluation(self.ledger.measured(designs, iteration, measure))
 
     def _compile_ahead(self) -> None:
-        offspring = self._offspring
+        """One program after the other, each time giving back what compiling took, so that the peak is that of one."""
+        offspring, carry = self._offspring, self.carry_shapes()
+        if not self._algorithm.uses_devices:
+            self._ask = self._ask.lower(*shapes_on_one((self._root, jnp.int32(0), self._state))).compile()
+            release_memory()
         evaluation = self._evaluator.compile(self._root, offspring.genotype)
-        self._tidy()
-        carry = Carry(self._state, self._no_progress())
+        release_memory()
         self._tell = self._tell.lower(*shapes_on_one((self._root, carry, offspring, evaluation))).compile()
-        self._tidy()
+        release_memory()
 
     def _ask_or_init(self, key: Key, iteration: Int[Array, ""], state: Any) -> Offspring:
         """Iteration 0 is the first, random batch; as a branch, so that no second program is compiled for it."""

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,8 +95,13 @@ class Optimizer:
 
     def ask(self) -> list[Candidate]:
         """The candidates of this batch that have not been told yet; of the next one, if all have."""
-        given = self._desk.wait_for_batch()
-        return [self._candidate(given, place) for place in sorted(given.open)]
+        assert self._task.space is not None
+        batch, candidates = self._desk.wait_for_batch(), []
+        for place in sorted(batch.open):
+            arguments, named = batch.arguments[place]
+            parameters = self._task.space.values(arguments[0]) if arguments else named
+            candidates.append(Candidate(batch.iteration, batch.rows[place], parameters))
+        return candidates
 
     def tell(
         self,
@@ -124,20 +128,14 @@ class Optimizer:
     def _answer(self, candidate: Candidate, result: Result) -> None:
         if not isinstance(candidate, Candidate):
             raise InputError(f"candidate is {candidate!r}; give one that ask gave.")
-        given = self._desk.wait_for_batch()
-        place = given.places.get(candidate.row) if candidate.iteration == given.iteration else None
-        if place is None or place not in given.open:
+        batch = self._desk.wait_for_batch()
+        place = next((place for place in batch.open if batch.rows[place] == candidate.row), None)
+        if place is None or candidate.iteration != batch.iteration:
             raise InputError(
                 f"candidate {candidate.row} of iteration {candidate.iteration} is not one that is waited for; tell "
                 "those that ask gives, each once."
             )
         self._desk.answer(place, result)
-
-    def _candidate(self, given: "_Batch", place: int) -> Candidate:
-        assert self._task.space is not None
-        (arguments, named) = given.arguments[place]
-        parameters = self._task.space.values(arguments[0]) if arguments else named
-        return Candidate(given.iteration, given.rows[place], parameters)
 
     @property
     def run(self) -> Run:
@@ -164,43 +162,27 @@ class Optimizer:
     def __enter__(self) -> "Optimizer":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _go(self) -> None:
         completion = _Completion(self._task, self._control)
+        task, algorithm, folder, iterations = self._task, self._algorithm, self._folder, self._iterations
+        watched: dict[str, Any] = {"callbacks": [completion], "control": self._control}
+        ended = "all of its iterations are done; make an Optimizer with more, in the same folder."
         try:
-            if (self._folder / CONFIG).exists():
-                iterations = max(read_config(self._folder).iterations, self._iterations)
-                resume(
-                    self._folder,
-                    task=self._task,
-                    algorithm=self._algorithm,
-                    iterations=iterations,
-                    callbacks=[completion],
-                    control=self._control,
-                )
+            if (folder / CONFIG).exists():
+                iterations = max(read_config(folder).iterations, iterations)
+                resume(folder, task=task, algorithm=algorithm, iterations=iterations, **watched)
             else:
-                run(
-                    self._algorithm,
-                    self._task,
-                    iterations=self._iterations,
-                    seed=self._seed,
-                    out=self._folder,
-                    log_every=1,
-                    checkpoint_minutes=0,
-                    callbacks=[completion],
-                    control=self._control,
-                )
-            done = "all of its iterations are done; make an Optimizer with more, in the same folder."
-            self._desk.end(InputError(_ALL_TOLD if completion.is_reached else done))
+                watched |= {"log_every": 1, "checkpoint_minutes": 0}
+                run(algorithm, task, iterations=iterations, seed=self._seed, out=folder, **watched)
         except (StoppedError, _ClosedError):
-            closed = "the optimizer is closed; make a new one, with the same folder."
-            self._desk.end(InputError(_ALL_TOLD if completion.is_reached else closed))
+            ended = "the optimizer is closed; make a new one, with the same folder."
         except BaseException as error:
             self._desk.end(error)
+            return
+        self._desk.end(InputError(_ALL_TOLD if completion.is_reached else ended))
 
 
 _ALL_TOLD = "every design that there is has been evaluated; moqd.load_run of the optimizer's folder gives the result."
@@ -233,10 +215,6 @@ class _Batch:
     arguments: Sequence[Call]
     open: set[int]
 
-    @property
-    def places(self) -> dict[int, int]:
-        return {row: place for place, row in enumerate(self.rows)}
-
 
 class _Desk:
     """Where the run, in its thread, lays candidates down and waits for what comes of them."""
@@ -250,7 +228,9 @@ class _Desk:
     def results(self, batch: _Batch) -> Iterator[tuple[int, Result]]:
         """For the run: what came of the candidates, as it is told."""
         if batch.open:
-            self._set(batch)
+            with self._changed:
+                self._batch = batch
+                self._changed.notify_all()
         while batch.open:
             one = self._results.get()
             if one is None:
@@ -291,11 +271,6 @@ class _Desk:
     def end(self, error: BaseException) -> None:
         with self._changed:
             self._ended, self._batch = error, None
-            self._changed.notify_all()
-
-    def _set(self, batch: _Batch) -> None:
-        with self._changed:
-            self._batch = batch
             self._changed.notify_all()
 
 

@@ -8,7 +8,7 @@ copied as a whole nor kept from being donated to the next step.
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,26 +24,21 @@ PIECE = 2**24
 """Bytes that are brought from the device at once."""
 
 
-class _Places(NamedTuple):
-    """A container of which only some places are taken."""
-
-    content: dict[str, Any]
-    """The fields with a value in every place..."""
-    rest: dict[str, Any]
-    """...and the others."""
-    num_axes: int
-    """How many leading axes of the content are places."""
-
-
-def _places(part: Any) -> _Places:
-    fields = part._asdict()
-    kept = ("steps",) if isinstance(part, Buffer) else ("genotype", "fitness", "feature", "preference")
-    rest = {name: value for name, value in fields.items() if name not in kept}
-    return _Places({name: fields[name] for name in kept}, rest, 1 if isinstance(part, Buffer) else 2)
-
-
 def _has_places(part: Any) -> bool:
     return isinstance(part, Archive | Buffer)
+
+
+def _places(part: Any) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """The fields with a value in every place, the other fields, and how many leading axes of the first are places."""
+    rest = part._asdict()
+    if isinstance(part, Buffer):
+        return {"steps": rest.pop("steps")}, rest, 1
+    return {name: rest.pop(name) for name in ("genotype", "fitness", "feature", "preference")}, rest, 2
+
+
+def _taken(rest: Mapping[str, Any]) -> Int[np.ndarray, "taken"]:
+    """Which places are in use, as the other fields say it."""
+    return np.arange(int(rest["size"])) if "size" in rest else np.flatnonzero(np.asarray(rest["valid"]))
 
 
 def packed(tree: Any) -> dict[str, Tensor]:
@@ -53,11 +48,10 @@ def packed(tree: Any) -> dict[str, Tensor]:
         if not _has_places(part):
             tensors[name] = whole(part)
             continue
-        places = _places(part)
-        taken = np.arange(int(part.size)) if isinstance(part, Buffer) else np.flatnonzero(np.asarray(part.valid))
-        tensors |= {_join(name, field): whole(value) for field, value in places.rest.items()}
-        for field, leaf in _named(places.content).items():
-            tensors[_join(name, field)] = _rows(leaf, places.num_axes, taken.astype(np.int32))
+        content, rest, num_axes = _places(part)
+        tensors |= {_join(name, field): whole(value) for field, value in rest.items()}
+        for field, leaf in _named(content).items():
+            tensors[_join(name, field)] = _rows(leaf, num_axes, _taken(rest).astype(np.int32))
     return tensors
 
 
@@ -82,25 +76,23 @@ def unpacked(template: Any, arrays: Mapping[str, np.ndarray], place: Callable[[A
     def restore(name: str, part: Any) -> Any:
         if not _has_places(part):
             return place(take(name, part, part.shape))
-        places = _places(part)
-        rest = {field: take(_join(name, field), value, value.shape) for field, value in places.rest.items()}
+        content, others, num_axes = _places(part)
+        rest = {field: take(_join(name, field), value, value.shape) for field, value in others.items()}
         if isinstance(part, Buffer):
             capacity, size = part.steps.terminated.shape[0], int(rest["size"])
             if not 0 <= size <= capacity or not 0 <= int(rest["position"]) < capacity:
                 raise InputError(f"{where} is damaged: its buffer holds {size} of {capacity} transitions.")
-            taken = np.arange(size)
-        else:
-            taken = np.flatnonzero(rest["valid"])
+        taken = _taken(rest)
 
         def fill(field: str, leaf: Any) -> Any:
-            rows = take(_join(name, field), leaf, (len(taken), *leaf.shape[places.num_axes :]))
+            rows = take(_join(name, field), leaf, (len(taken), *leaf.shape[num_axes:]))
             full = np.zeros(leaf.shape, leaf.dtype)
-            full.reshape(math.prod(leaf.shape[: places.num_axes]), *rows.shape[1:])[taken] = rows
+            full.reshape(math.prod(leaf.shape[:num_axes]), *rows.shape[1:])[taken] = rows
             return place(full)
 
-        leaves = [fill(field, leaf) for field, leaf in _named(places.content).items()]
-        content = jax.tree.unflatten(jax.tree.structure(places.content), leaves)
-        return type(part)(**content, **{field: place(value) for field, value in rest.items()})
+        leaves = [fill(field, leaf) for field, leaf in _named(content).items()]
+        filled = jax.tree.unflatten(jax.tree.structure(content), leaves)
+        return type(part)(**filled, **{field: place(value) for field, value in rest.items()})
 
     parts = [restore(name, part) for name, part in _named(template, is_leaf=_has_places).items()]
     if arrays:
@@ -109,15 +101,17 @@ def unpacked(template: Any, arrays: Mapping[str, np.ndarray], place: Callable[[A
 
 
 def on_host(archive: Archive) -> Archive:
-    """The archive free of the devices it was made on, with zeros in its empty places, where those that left it may have
-    left something. Without a program of JAX's, which would be compiled for every shape."""
-    places = _places(jax.device_get(archive))
-    valid = places.rest["valid"]
+    """The archive free of the devices it was made on, with zeros in its empty places, which may hold what has left.
+
+    It takes no program of JAX's, which would be compiled for every shape.
+    """
+    content, rest, _ = _places(jax.device_get(archive))
+    valid = rest["valid"]
 
     def clear(leaf: np.ndarray) -> np.ndarray:
         return np.where(valid.reshape(*valid.shape, *[1] * (leaf.ndim - 2)), leaf, np.zeros((), leaf.dtype))
 
-    return jax.tree.map(jnp.asarray, Archive(**jax.tree.map(clear, places.content), **places.rest))
+    return jax.tree.map(jnp.asarray, Archive(**jax.tree.map(clear, content), **rest))
 
 
 def _rows(leaf: Array, num_axes: int, taken: Int[np.ndarray, "taken"]) -> Tensor:

@@ -56,19 +56,18 @@ def preset_for(name: str, task: str, algorithm: str) -> Preset:
         raise unknown_name("preset", name, PRESETS)
     scale, config = PRESETS[name], ALGORITHMS[algorithm].config
     options = _options(scale, config)
-    evaluations, batch = scale.batch * scale.iterations, sum(options[field] for field in batch_fields(config))
+    batch = sum(options[field] for field in batch_fields(config))
     has_episodes = "episode_length" in {field.name for field in fields(TASKS[task].config)}
     return Preset(
         task={"episode_length": scale.episode_length} if has_episodes else {},
         algorithm=options,
-        evaluations=evaluations,
+        evaluations=scale.batch * scale.iterations,
         log_every=max(1, round(10 * scale.batch / batch)),  # a row for as many evaluations with every algorithm
     )
 
 
 def iterations_for(evaluations: int, batch: int) -> int:
-    """How many iterations a budget is: with the first, random batch, which comes on top, it is overshot by at most
-    one batch."""
+    """How many iterations a budget is; the first, random batch comes on top, so at most one batch is too many."""
     return evaluations // batch
 
 

@@ -5,7 +5,7 @@ It measures at every log point, and writes so that nothing is lost.
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,15 +17,17 @@ from moqd.core.archive import Archive
 from moqd.core.metrics import archive_metrics
 from moqd.core.types import Source
 from moqd.io.errors import DivergenceError, InputError, StoppedError, StorageError, to_resume
+from moqd.io.files import write_text
 from moqd.runs.checkpoint import Checkpoint, newest_checkpoint, oldest_iteration, write_checkpoint
 from moqd.runs.config import RunConfig, Surroundings
 from moqd.runs.control import Control
 from moqd.runs.folder import (
     ARCHIVE,
     METRICS_CSV,
-    MetricsFile,
     Run,
+    append_row,
     columns_of,
+    members,
     rows_of,
     table_of,
     write_archive,
@@ -59,7 +61,7 @@ class Callback:
 
 
 class Session:
-    """One process's part of a run, from its start or from a checkpoint to the end or until it is stopped."""
+    """The part of a run that this process does; it is written to the folder of `lock`, if there is one."""
 
     def __init__(
         self,
@@ -68,32 +70,25 @@ class Session:
         config: RunConfig,
         callbacks: Sequence[Callback],
         control: Control | None,
+        lock: RunLock | None = None,
     ) -> None:
         self._loop, self._task, self._config, self._callbacks = loop, task, config, callbacks
-        self._control = control or Control()
-        self._folder: Path | None = None
-        self._lock: RunLock | None = None
-        self._file: MetricsFile | None = None
-        self._rows: list[dict[str, float]] = []
+        self._control, self._lock = control or Control(), lock
+        self.rows: list[dict[str, float]] = []
+        """Those of metrics.csv so far."""
         self._saved: int | None = None
         """The iteration of the newest checkpoint."""
         self._begin = self._last_save = time.perf_counter()
+        if lock is not None:
+            loop.write_to(lock.run_folder)
 
-    @property
-    def has_rows(self) -> bool:
-        return bool(self._rows)
-
-    def write_to(self, folder: Path, lock: RunLock) -> None:
-        self._folder, self._lock = folder, lock
-        self._loop.write_to(folder)
-
-    def begin(self) -> None:
+    def begin(self, folder: Path) -> None:
         """A new run: what another has left in the folder counts no more."""
-        assert self._folder is not None
         if self._loop.journal is not None:
             self._loop.journal.begin()
-        (self._folder / EVALUATIONS).unlink(missing_ok=True)
+        (folder / EVALUATIONS).unlink(missing_ok=True)
         self._write_evaluations()
+        write_config(folder, self._config)
 
     def go(self, start: Archive | None, *, resuming: bool = False) -> Run:
         self._begin = time.perf_counter()
@@ -101,25 +96,27 @@ class Session:
             for callback in self._callbacks:
                 callback.on_start(self._config)
             self._loop.prepare()
-            checkpoint = self._find_checkpoint() if resuming else None
-            if resuming:
-                self._rewind(INHERITED if checkpoint is None else checkpoint.facts["iteration"])
-            if checkpoint is None:
+            folder = self._folder() if resuming else None
+            checkpoint = None if folder is None else self._rewind(folder)
+            if folder is None or checkpoint is None:
                 self._start(start)
             else:
-                self._restore(checkpoint)
+                self._restore(folder, checkpoint)
             self._control.under_way.set()
             self._last_save = time.perf_counter()
             self._iterate()
-            self._write_archive()
-            self._write_checkpoint()
+            self._save()
         except DivergenceError:
             self._write_archive()  # but no checkpoint: there is nothing to go on from
             raise
         except StorageError as error:
-            if self._folder is None:
+            if self._lock is None:
                 raise
-            raise StorageError(f"{error} {self._how_to_go_on(self._folder)}") from error
+            kept = "its start" if self._saved is None else f"the checkpoint of iteration {self._saved}, which is whole"
+            raise StorageError(
+                f"{error} The run stopped; make room there and continue from {kept}, with: "
+                f"{to_resume(self._lock.run_folder)}"
+            ) from error
         except StoppedError:
             raise
         except BaseException:
@@ -129,89 +126,80 @@ class Session:
             self._control.under_way.clear()
             if self._loop.journal is not None:
                 self._loop.journal.close()
-            if self._file is not None:
-                self._file.close()
         return self._result()
+
+    def _folder(self) -> Path | None:
+        """Where to write, after making sure that it is still ours; None for a run that is not written."""
+        return None if self._lock is None else self._lock.check()
 
     def _start(self, start: Archive | None) -> None:
         loop = self._loop
-        loop.start(None if start is None else _initial_solutions(start))
-        self._settle((loop.reference_point * self._task.direction).tolist())
+        loop.start(None if start is None else InitialSolutions(*members(start, (start.genotype, start.preference))[1]))
         row = self._row()
-        self._open_table(list(row))
+        self._settle((loop.reference_point * self._task.direction).tolist(), columns=row)
         self._log(row)
         loop.stop_if_diverged()
 
-    def _find_checkpoint(self) -> Checkpoint | None:
-        assert self._folder is not None
+    def _rewind(self, folder: Path) -> Checkpoint | None:
+        """The newest checkpoint, if there is one, and journal and ledger as they were at its end."""
         loop, wanted = self._loop, self._config.iterations
-        checkpoint = newest_checkpoint(self._folder, loop.carry_shapes(), loop.place, self._config.identity)
-        if checkpoint is None:
-            return None
-        reached, made_with = checkpoint.facts["iteration"], checkpoint.facts["made_with"]
+        checkpoint = newest_checkpoint(folder, loop.carry_shapes(), loop.place, self._config.identity)
+        reached = INHERITED if checkpoint is None else checkpoint.facts["iteration"]
         if wanted < reached:
             raise InputError(
-                f"iterations is {wanted}, but the run in {str(self._folder)!r} is at iteration {reached} already; give "
-                "at least that."
+                f"iterations is {wanted}, but the run in {str(folder)!r} is at iteration {reached} already; give at "
+                "least that."
             )
-        changed = [name for name, value in Surroundings.here().to_json().items() if value != made_with.get(name)]
-        if changed and wanted > reached:
-            warnings.warn(
-                f"the run goes on with other {' and '.join(changed)} than before, so its bits may differ from those of "
-                "a run that was never interrupted.",
-                stacklevel=4,
-            )
+        if checkpoint is not None and wanted > reached:
+            before, now = checkpoint.facts["made_with"], Surroundings.here().to_json()
+            if changed := [name for name, value in now.items() if value != before.get(name)]:
+                warnings.warn(
+                    f"the run goes on with other {' and '.join(changed)} than before, so its bits may differ from "
+                    "those of a run that was never interrupted.",
+                    stacklevel=4,
+                )
+        if loop.journal is not None:
+            loop.journal.rewind(reached)
+        if loop.ledger is not None and isinstance(self._task, FunctionTask):
+            known = read_evaluations(folder, self._task)
+            if known is not None:
+                loop.ledger.restore(known, reached)
         return checkpoint
 
-    def _rewind(self, iteration: int) -> None:
-        """Journal and ledger as they were at the end of this iteration."""
-        assert self._folder is not None
-        if self._loop.journal is not None:
-            self._loop.journal.rewind(iteration)
-        if self._loop.ledger is not None and isinstance(self._task, FunctionTask):
-            known = read_evaluations(self._folder, self._task)
-            if known is not None:
-                self._loop.ledger.restore(known, iteration)
-
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        assert self._folder is not None
-        facts = checkpoint.facts
+    def _restore(self, folder: Path, checkpoint: Checkpoint) -> None:
+        facts, rows = checkpoint.facts, rows_of(checkpoint.table, folder / METRICS_CSV)
         if len(facts["reference_point"]) != self._task.num_objectives:
-            raise InputError(f"the checkpoint of {str(self._folder)!r} is of a task with other objectives.")
+            raise InputError(f"the checkpoint of {str(folder)!r} is of a task with other objectives.")
+        if not rows:
+            raise InputError(f"the checkpoint of {str(folder)!r} holds no row of metrics, so it is not one of a run.")
         reference_point = np.asarray(facts["reference_point"], float) * self._task.direction
         metrics = {name: jnp.float32(value) for name, value in facts["metrics"].items()}
         self._loop.restore(checkpoint.state, metrics, facts["iteration"], facts["env_steps"], reference_point)
-        self._begin = time.perf_counter() - facts["seconds"]
-        self._rows = rows_of(checkpoint.table, self._folder / METRICS_CSV)
-        if not self._rows:
-            raise InputError(
-                f"the checkpoint of {str(self._folder)!r} holds no row of metrics, so it is not one of a run."
-            )
-        self._settle(facts["reference_point"])
-        self._open_table(list(self._rows[0]))
+        self.rows, self._begin = rows, time.perf_counter() - facts["seconds"]
+        self._settle(facts["reference_point"], columns=rows[0])
         self._saved = facts["iteration"]
         for callback in self._callbacks:
             callback.on_progress(self._loop.iteration)
 
     def _iterate(self) -> None:
         loop, iterations = self._loop, self._config.iterations
-        log_every, snapshot_every = self._config.log_every, self._config.snapshot_every or 0
+        log_every, snapshot_every = self._config.log_every, self._config.snapshot_every
         while True:
             done = loop.iteration >= iterations
-            if self._rows[-1]["iteration"] < loop.iteration and (done or loop.iteration % log_every == 0):
+            if self.rows[-1]["iteration"] < loop.iteration and (done or loop.iteration % log_every == 0):
                 self._log(self._row())
-            if snapshot_every and (done or loop.iteration % snapshot_every == 0):
-                self._snapshot()
+            snapshot_due = snapshot_every is not None and (done or loop.iteration % snapshot_every == 0)
+            if snapshot_due and (folder := self._folder()) is not None:
+                write_snapshot(folder, loop.iteration, loop.archive)
             if done:
                 return
             stopping = self._control.stopping
             if self._is_save_due(stopping):
-                self._write_archive()
-                self._write_checkpoint()
+                self._save()
             if stopping:
                 raise StoppedError(f"stopped at iteration {loop.iteration} of {iterations}.", on_host(loop.archive))
-            ends = [_next(loop.iteration, log_every), iterations]
-            loop.advance(min(ends + [_next(loop.iteration, snapshot_every)] * bool(snapshot_every)))
+            next_due = [(loop.iteration // every + 1) * every for every in (log_every, snapshot_every) if every]
+            loop.advance(min(iterations, *next_due))
             for callback in self._callbacks:
                 callback.on_progress(loop.iteration)
 
@@ -220,10 +208,11 @@ class Session:
         minutes = (time.perf_counter() - self._last_save) / 60
         return self._saved != self._loop.iteration and (asked or minutes >= self._config.checkpoint_minutes)
 
-    def _write_checkpoint(self) -> None:
-        """Of the iteration that the loop is at, unless there is one."""
-        loop = self._loop
-        if self._folder is None or self._saved == loop.iteration:
+    def _save(self) -> None:
+        """The archive, and a checkpoint of the iteration that the loop is at, unless there is one."""
+        self._write_archive()
+        loop, folder = self._loop, self._folder()
+        if folder is None or self._saved == loop.iteration:
             return
         facts = {
             "iteration": loop.iteration,
@@ -233,61 +222,47 @@ class Session:
             "metrics": {name: float(value) for name, value in loop.metrics.items()},
             "made_with": Surroundings.here().to_json(),
         }
-        checkpoint = Checkpoint(facts, loop.carry, table_of(list(self._rows[0]), self._rows))
-        path = write_checkpoint(self._folder, checkpoint, self._config.identity, self._check_lock)
+        checkpoint = Checkpoint(facts, loop.carry, table_of(self.rows[0], self.rows))
+        path = write_checkpoint(folder, checkpoint, self._config.identity, self._folder)
         self._saved, self._last_save = loop.iteration, time.perf_counter()
         if loop.journal is not None:
-            loop.journal.forget(oldest_iteration(self._folder))
+            loop.journal.forget(oldest_iteration(folder))
         for callback in self._callbacks:
             callback.on_checkpoint(path)
 
     def _write_archive(self) -> None:
         """And what was evaluated, so that it is there before a checkpoint is that counts on it."""
         self._write_evaluations()
-        if self._folder is not None:
-            self._check_lock()
-            write_archive(self._folder / ARCHIVE, self._loop.archive, self._loop.iteration)
+        if (folder := self._folder()) is not None:
+            write_archive(folder / ARCHIVE, self._loop.archive, self._loop.iteration)
 
     def _write_evaluations(self) -> None:
-        if self._folder is not None and self._loop.ledger is not None:
-            self._check_lock()
-            write_evaluations(self._folder, self._loop.ledger.evaluations)
+        if self._loop.ledger is not None and (folder := self._folder()) is not None:
+            write_evaluations(folder, self._loop.ledger.evaluations)
 
-    def _settle(self, reference_point: Sequence[float]) -> None:
-        """Where hypervolume is measured from is part of the config as soon as it is known."""
+    def _settle(self, reference_point: Sequence[float], columns: Iterable[str]) -> None:
+        """When it is known where hypervolume is measured from, the config says it and metrics.csv begins."""
         self._config = replace(self._config, reference_point=tuple(reference_point))
-        if self._folder is not None:
-            self._check_lock()
-            write_config(self._folder, self._config)
-
-    def _snapshot(self) -> None:
-        if self._folder is not None:
-            self._check_lock()
-            write_snapshot(self._folder, self._loop.iteration, self._loop.archive)
+        if (folder := self._folder()) is not None:
+            write_config(folder, self._config)
+            write_text(folder / METRICS_CSV, table_of(columns, self.rows))
 
     def _rescue(self) -> None:
         """After an error or a KeyboardInterrupt: what was found, if the last chunk is whole."""
         carry = getattr(self._loop, "carry", None)
-        if not self._rows or any(leaf.is_deleted() for leaf in jax.tree.leaves(carry)):
+        if not self.rows or any(leaf.is_deleted() for leaf in jax.tree.leaves(carry)):
             return
         try:
-            self._write_archive()
-            self._write_checkpoint()
+            self._save()
         except (StorageError, InputError) as error:
             warnings.warn(str(error), stacklevel=3)  # the first error is the one to raise
 
-    def _open_table(self, columns: list[str]) -> None:
-        if self._folder is not None:
-            self._check_lock()
-            self._file = MetricsFile(self._folder / METRICS_CSV, columns, self._rows)
-
     def _log(self, row: dict[str, float]) -> None:
-        if self._rows:  # which may be of a task that counted more
-            row = dict.fromkeys(self._rows[0], float("nan")) | row
-        self._rows.append(row)
-        if self._file is not None:
-            self._check_lock()
-            self._file.append(row)
+        if self.rows:  # which may be of a task that counted more
+            row = dict.fromkeys(self.rows[0], float("nan")) | row
+        self.rows.append(row)
+        if (folder := self._folder()) is not None:
+            append_row(folder, self.rows[0], row)
         self._loop.count_anew()
         for callback in self._callbacks:
             callback.on_log(row)
@@ -298,52 +273,32 @@ class Session:
         progress = loop.carry.progress
         measured = archive_metrics(loop.archive, loop.reference_point, progress.best)
         below, exact = measured.pop("below_reference"), measured.pop("hypervolume_exact")
+        evaluations = float((loop.iteration + 1) * loop.batch + self._config.initial_solutions)
         return {
             "iteration": float(loop.iteration),
-            "evaluations": self._num_evaluations(),
+            "evaluations": evaluations,
             "seconds": self._seconds(),
             **measured,
             "failed_evaluations": float(progress.failed),
             "below_reference": below,
             **{f"added_{source.name.lower()}": float(progress.added[source]) for source in Source},
-            "infeasible_evaluations": self._num_evaluations() - float(progress.failed) - float(progress.feasible),
+            "infeasible_evaluations": evaluations - float(progress.failed) - float(progress.feasible),
             "hypervolume_exact": exact,
-            **({} if loop.ledger is None else {"reused_evaluations": self._num_evaluations() - loop.ledger.num_calls}),
+            **({} if loop.ledger is None else {"reused_evaluations": evaluations - loop.ledger.num_calls}),
             **({"env_steps": float(loop.total_steps)} if loop.total_steps else {}),
             **{name: float(value) for name, value in loop.metrics.items()},
         }
 
-    def _num_evaluations(self) -> float:
-        return float((self._loop.iteration + 1) * self._loop.batch + self._config.initial_solutions)
-
     def _seconds(self) -> float:
         return time.perf_counter() - self._begin
-
-    def _check_lock(self) -> None:
-        if self._lock is not None:
-            self._lock.check()
-
-    def _how_to_go_on(self, folder: Path) -> str:
-        kept = "from its start" if self._saved is None else f"the checkpoint of iteration {self._saved}, which is whole"
-        return f"The run stopped; make room there and continue from {kept}, with: {to_resume(folder)}"
 
     def _result(self) -> Run:
         archive = self._loop.archive
         del self._loop.carry  # what was learned and learned from: not needed any more, and large
-        archive = on_host(archive)
-        ledger = self._loop.ledger if self._folder is None else None
-        known = None if ledger is None else ledger.evaluations
-        result = Run(self._task, self._config, archive, columns_of(self._rows), self._folder, _evaluations=known)
+        folder = None if self._lock is None else self._lock.run_folder
+        known = None if self._loop.ledger is None or folder is not None else self._loop.ledger.evaluations
+        metrics = columns_of(self.rows)
+        result = Run(self._task, self._config, on_host(archive), metrics, folder, _evaluations=known)
         for callback in self._callbacks:
             callback.on_end(result)
         return result
-
-
-def _next(iteration: int, every: int) -> int:
-    return (iteration // every + 1) * every if every else iteration
-
-
-def _initial_solutions(archive: Archive) -> InitialSolutions:
-    cell, place = np.nonzero(np.asarray(archive.valid))
-    rows = jax.tree.map(lambda leaf: np.asarray(leaf)[cell, place], (archive.genotype, archive.preference))
-    return InitialSolutions(*rows)

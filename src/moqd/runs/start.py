@@ -1,10 +1,9 @@
 """`run` and `resume`: an algorithm on a task, from the arguments or the folder of a run to its result."""
 
 import os
-import shlex
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from moqd.algorithms import Algorithm, make_algorithm
 from moqd.core.archive import Archive
-from moqd.io.errors import EvaluationError, InputError, MissingFileError, to_resume
+from moqd.io.errors import EvaluationError, InputError, MissingFileError, to_repeat, to_resume
 from moqd.io.options import checked_seed, whole_number
 from moqd.runs.checkpoint import clean_up, oldest_iteration
 from moqd.runs.compilation import use_cache
@@ -33,7 +32,6 @@ from moqd.runs.folder import (
     read_config,
     saved_iteration,
     write_archive,
-    write_config,
 )
 from moqd.runs.journal import FAILURES, JOURNAL
 from moqd.runs.ledger import EVALUATIONS, read_evaluations
@@ -101,39 +99,27 @@ def run(
         batch=loop.batch,
         surroundings=Surroundings.here(),
     )
-    with _shown(progress) as display:
-        session = Session(loop, task, config, [*display, *callbacks], control)
-        return session.go(start) if out is None else _go_in(_new_folder(Path(out)), session, config, start)
+    with ExitStack() as stack:
+        if progress:
+            from rich.console import Console
 
+            from moqd.runs.display import Display
 
-@contextmanager
-def _shown(progress: bool) -> Iterator[list[Callback]]:
-    """What shows a run on the screen, if that is wanted."""
-    if not progress:
-        yield []
-        return
-    from rich.console import Console
-
-    from moqd.runs.display import Display  # which is made of callbacks
-
-    with Display(Console()) as display:
-        yield [display]
-
-
-def _go_in(folder: Path, session: Session, config: RunConfig, start: Archive | None) -> Run:
-    with RunLock(folder) as lock:
+            callbacks = [stack.enter_context(Display(Console())), *callbacks]
+        if out is None:
+            return Session(loop, task, config, callbacks, control).go(start)
+        folder = _new_folder(Path(out))
+        lock = stack.enter_context(RunLock(folder))
         _new_folder(folder)  # still: another process may have been faster
         if start is not None:
             write_archive(folder / INITIAL, start)
-        session.write_to(folder, lock)
-        session.begin()
-        write_config(folder, config)
+        session = Session(loop, task, config, callbacks, control, lock)
+        session.begin(folder)
         try:
             return session.go(start)
         except (InputError, EvaluationError):
-            if not session.has_rows:  # nothing was found; so that it can be started again when it is mended
-                lock.check()  # or it is the config of who took the folder over
-                (folder / CONFIG).unlink(missing_ok=True)
+            if not session.rows:  # nothing was found; so that it can be started again when it is fixed
+                (lock.check() / CONFIG).unlink(missing_ok=True)  # unless another process has taken the folder over
             raise
 
 
@@ -160,15 +146,11 @@ def resume(
     with RunLock(folder) as lock:
         clean_up(folder)
         if oldest_iteration(folder) < 0 and _is_finished(folder, config.iterations):
-            raise InputError(
-                f"the run in {str(folder)!r} is finished and has no checkpoint, so it cannot be continued; run it "
-                f"again with: moqd train --config {shlex.quote(str(folder / CONFIG))} --out NEW_FOLDER"
-            )
+            raise InputError(f"the run in {str(folder)!r} is finished and has no checkpoint, {to_repeat(folder)}")
         (folder / OUTCOME).unlink(missing_ok=True)  # what came of it before counts no more
         config = replace(config, iterations=wanted)
-        start = read_archive(folder / INITIAL, task) if config.initial_solutions else None
-        session = Session(Loop(algorithm, task, config.seed), task, config, callbacks, control)
-        session.write_to(folder, lock)
+        start = read_archive(folder / INITIAL, task)[0] if config.initial_solutions else None
+        session = Session(Loop(algorithm, task, config.seed), task, config, callbacks, control, lock)
         return session.go(start, resuming=True)
 
 
@@ -189,7 +171,7 @@ def _archive_from(source: InitFrom, task: Task) -> Archive:
             read_config(path).task.make_or_check(path, task)
             path = path / ARCHIVE
         try:
-            archive = read_archive(path, task)
+            archive, _ = read_archive(path, task)
         except MissingFileError as error:
             raise InputError(f"init_from: {str(error).rstrip('.')}, so there is nothing yet to begin with.") from error
     else:

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from moqd.io.errors import InputError, StorageError
+from moqd.io.errors import InputError
+from moqd.io.extras import need
+from moqd.io.files import storing
 from moqd.runs.folder import Run
 from moqd.runs.session import Callback
 
@@ -14,13 +16,10 @@ class TensorBoard(Callback):
     """Writes every column of metrics.csv as a scalar over the iterations; look with `tensorboard --logdir FOLDER`."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            from tensorboard.compat.proto import event_pb2, summary_pb2
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError as error:
-            raise InputError(
-                "--tensorboard needs the package tensorboard; install it with: pip install 'moqd[tensorboard]'"
-            ) from error
+        need("tensorboard", "tensorboard", "--tensorboard")
+        from tensorboard.compat.proto import event_pb2, summary_pb2
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
         self._folder = folder
         self._events, self._summaries, self._open = event_pb2, summary_pb2, EventFileWriter
         self._writer: Any = None
@@ -49,12 +48,10 @@ class TensorBoard(Callback):
         self._write(step, session_log=self._events.SessionLog(status=self._events.SessionLog.START))
 
     def _write(self, step: int, **content: Any) -> None:
-        try:
+        with storing(self._folder):
             if self._writer is None:
                 if self._folder.is_symlink():
                     raise InputError(f"{str(self._folder)!r} is a link, which is not followed; remove it.")
                 self._writer = self._open(str(self._folder))
             self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **content))
             self._writer.flush()
-        except OSError as error:
-            raise StorageError(f"{str(self._folder)!r} could not be written ({error.strerror or error}).") from error

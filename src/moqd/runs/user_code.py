@@ -9,6 +9,8 @@ import importlib.util
 import inspect
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
@@ -46,25 +48,26 @@ def load(spec: str, *, accept_changes: bool = False) -> None:
 
 
 def load_task(spec: str, *, accept_changes: bool = False) -> Task:
-    """Loads FILE.py:NAME and makes the task known by its name.
+    """Loads FILE.py:NAME, which is a task or a function that makes one, and makes the task known by its name.
 
-    NAME is a task, or a function that makes one. With `accept_changes`, it also stands for what it was before its file
-    changed.
+    With `accept_changes`, it also stands for what it was before its file changed.
     """
     code = _Code.load("task", spec, Task)
-    task = code.found if isinstance(code.found, Task) else code.call() if callable(code.found) else None
+    task = code.found
+    if not isinstance(task, Task) and callable(task):
+        with _failing(f"{code} raised "):
+            task = task()
     if not isinstance(task, Task):
         raise InputError(f"{code} is no task and makes none; give a moqd.FunctionTask or the like.")
-    if task.name in TASKS and task.name not in OWN:
-        raise InputError(f"the task in {spec!r} is named {task.name!r}, as one of moqd's is; give it another name.")
+    code.check_name(task.name, task.name in TASKS and task.name not in OWN)
 
     def build(config: OwnConfig) -> Task:
         code.check(config.fingerprint, accept_changes)
         return task
 
     OWN[task.name] = task
-    config, policies = OwnConfig(code.fingerprint), task.policy is not None
-    TASKS[task.name] = tasks.Entry(f"from {code.path.name}", lambda: (build, config), policies=policies)
+    loaded, policies = (build, OwnConfig(code.fingerprint)), task.policy is not None
+    TASKS[task.name] = tasks.Entry(f"from {code.path.name}", lambda: loaded, policies=policies)
     code.note(spec)
     return task
 
@@ -77,8 +80,7 @@ def load_algorithm(spec: str, *, accept_changes: bool = False) -> str:
     """
     code = _Code.load("algorithm", spec, Algorithm)
     options, name = _options_of(code), code.name.replace("_", "-")
-    if name in ALGORITHMS and not hasattr(ALGORITHMS[name].config, "fingerprint"):
-        raise InputError(f"the algorithm in {spec!r} is named {name!r}, as one of moqd's is; give it another name.")
+    code.check_name(name, name in ALGORITHMS and not hasattr(ALGORITHMS[name].config, "fingerprint"))
 
     @dataclass(frozen=True, kw_only=True)
     class Options(options):  # type: ignore[misc]
@@ -109,16 +111,15 @@ def _options_of(code: "_Code") -> type:
             f"{code} is not a function (name, config: Config, task) -> Algorithm; give one, with a frozen dataclass "
             "as the annotation of its config."
         )
+    where = f"{options.__name__} of {str(code.path)!r}"
     try:
         options()
     except TypeError as error:
-        raise InputError(
-            f"{options.__name__} of {str(code.path)!r} has a field without a default; give it one."
-        ) from error
+        raise InputError(f"{where} has a field without a default; give it one.") from error
     if not batch_fields(options):
         raise InputError(
-            f"{options.__name__} of {str(code.path)!r} does not say how many offspring there are in an iteration; give "
-            "it a field whose name ends in _batch, such as ga_batch."
+            f"{where} does not say how many offspring there are in an iteration; give it a field whose name ends in "
+            "_batch, such as ga_batch."
         )
     return options
 
@@ -133,7 +134,7 @@ class _Code(NamedTuple):
     fingerprint: str
 
     def __str__(self) -> str:
-        return f"{self.name!r} in {str(self.path)!r}"
+        return f"{self.name!r} of {str(self.path)!r}"
 
     @classmethod
     def load(cls, kind: str, spec: str, of: type) -> "_Code":
@@ -151,21 +152,16 @@ class _Code(NamedTuple):
             raise InputError(f"{str(path)!r} has no {name!r}; the {kind}s in it: {', '.join(sorted(there)) or 'none'}.")
         return cls(kind, path, name, getattr(module, name), hashlib.sha256(path.read_bytes()).hexdigest()[:16])
 
-    def call(self) -> Any:
-        try:
-            return self.found()
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(f"{self.name!r} of {str(self.path)!r} raised {type(error).__name__}: {error}.") from error
+    def check_name(self, name: str, is_taken: bool) -> None:
+        if is_taken:
+            raise InputError(f"the {self.kind} {self} is named {name!r}, as one of moqd's is; give it another name.")
 
     def check(self, fingerprint: str, accept_changes: bool) -> None:
         """That a run which recorded this fingerprint was made with the same file."""
         if fingerprint != self.fingerprint and not accept_changes:
             raise InputError(
-                f"{str(self.path)!r} has changed since the run was made (its fingerprint was {fingerprint} and is "
-                f"{self.fingerprint}); use the file as it was, or add --accept-changes if the {self.kind} is still the "
-                "same."
+                f"{str(self.path)!r} has changed since the run was made (fingerprint {fingerprint}, now "
+                f"{self.fingerprint}); use the file as it was, or add --accept-changes if the {self.kind} is the same."
             )
 
     def note(self, spec: str) -> None:
@@ -179,22 +175,27 @@ def _is(value: Any, of: type) -> bool:
     return isinstance(value, of) or getattr(value, "__annotations__", {}).get("return") in (of, of.__name__)
 
 
-def _module(path: Path) -> Any:
-    """The file as a module; its functions are sent to other processes with all that they refer to."""
-    name = f"moqd_own_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # for what stands beside it
-    sys.modules[name] = module
+@contextmanager
+def _failing(what: str) -> Iterator[None]:
+    """What goes wrong in the user's code is said in one sentence."""
     try:
-        spec.loader.exec_module(module)
+        yield
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{str(path)!r} could not be loaded: {type(error).__name__}: {error}.") from error
+        raise InputError(f"{what}{type(error).__name__}: {error}.") from error
+
+
+def _module(path: Path) -> Any:
+    """The file as a module; its functions are sent to other processes with all that they refer to."""
+    name, folder = f"moqd_own_{path.stem}", str(path.resolve().parent)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # for what stands beside it
+    with _failing(f"{str(path)!r} could not be loaded: "):
+        spec.loader.exec_module(module)
     cloudpickle.register_pickle_by_value(module)
     return module

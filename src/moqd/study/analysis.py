@@ -7,6 +7,7 @@ are left out of their metric, and `seeds` says how many are in. Nothing to say i
 """
 
 import weakref
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
@@ -18,17 +19,8 @@ from jaxtyping import Float
 from moqd.core.archive import Archive
 from moqd.core.metrics import METRICS, OVER_TIME, sparsity_metrics
 from moqd.core.types import Source
-from moqd.study.statistics import (
-    Sample,
-    column_quartiles,
-    effect_size,
-    holm_bonferroni,
-    interquartile_mean,
-    interquartile_mean_interval,
-    mann_whitney,
-    quartiles,
-    smallest_adjusted_p,
-)
+from moqd.study import statistics
+from moqd.study.statistics import Sample, quartiles
 from moqd.study.summaries import Result, Results
 
 SIGNIFICANCE = 0.05
@@ -56,36 +48,28 @@ class Curve(NamedTuple):
     upper: Float[np.ndarray, "rows"]
 
 
-_MEASURED: dict[int, list[dict[str, Any]]] = {}
-"""By the identity of the results, which have no hash, for as long as these are there."""
+FINAL = ("task", "algorithm", "seed", "evaluations", "seconds", *METRICS, "num_solutions")
+"""What is known of a run at its end."""
+_MEASURED = weakref.WeakKeyDictionary[Results, list[dict[str, Any]]]()
 
 
 def final_metrics(results: Results) -> list[dict[str, Any]]:
     """What each finished run has come to, by task and algorithm; measured once for the same `results`."""
-    key = id(results)
-    if key not in _MEASURED:
-        _MEASURED[key] = list(_measure(results))
-        weakref.finalize(results, _MEASURED.pop, key)
-    return [dict(final) for final in _MEASURED[key]]
+    if results not in _MEASURED:
+        _MEASURED[results] = list(_measure(results))
+    return [dict(final) for final in _MEASURED[results]]
 
 
 def _measure(results: Results) -> Iterator[dict[str, Any]]:
     for task in results.study.tasks:
         archives = [result.archive for result in results.results if result.task == task]
         scale = _ranges(archives) if archives else np.ones(0)
-        for algorithm in results.study.algorithms:
-            for result in results.of(task, algorithm):
-                last = {name: float(column[-1]) for name, column in result.metrics.items()}
-                last |= sparsity_metrics(result.archive, scale)
-                yield {
-                    "task": task,
-                    "algorithm": algorithm,
-                    "seed": result.seed,
-                    "evaluations": int(last["evaluations"]),
-                    "seconds": last["seconds"],
-                    **{name: last[name] for name in METRICS},
-                    "num_solutions": int(last["num_solutions"]),
-                }
+        for result in (one for algorithm in results.study.algorithms for one in results.of(task, algorithm)):
+            last: dict[str, Any] = {name: float(column[-1]) for name, column in result.metrics.items()}
+            last |= sparsity_metrics(result.archive, scale)
+            last |= {name: int(last[name]) for name in ("evaluations", "num_solutions")}
+            last |= {"task": task, "algorithm": result.algorithm, "seed": result.seed}
+            yield {name: last[name] for name in FINAL}
 
 
 def _ranges(archives: Sequence[Archive]) -> Float[np.ndarray, "objectives"]:
@@ -97,8 +81,7 @@ def _ranges(archives: Sequence[Archive]) -> Float[np.ndarray, "objectives"]:
 
 def runs_table(results: Results) -> Table:
     """A row per finished run, with its final metrics."""
-    columns = ("task", "algorithm", "seed", "evaluations", "seconds", *METRICS, "num_solutions")
-    return Table("runs", columns, [tuple(final[name] for name in columns) for final in final_metrics(results)])
+    return Table("runs", FINAL, [tuple(final.values()) for final in final_metrics(results)])
 
 
 def summary_table(results: Results) -> Table:
@@ -108,8 +91,8 @@ def summary_table(results: Results) -> Table:
     for task, metric, algorithm in product(study.tasks, METRICS, study.algorithms):
         sample = _sample(finals[task, algorithm], metric)
         lower, median, upper = quartiles(sample)
-        spread = (median, lower, upper, interquartile_mean(sample), *interquartile_mean_interval(sample))
-        rows.append((task, metric, algorithm, len(sample), *spread))
+        means = (statistics.interquartile_mean(sample), *statistics.interquartile_mean_interval(sample))
+        rows.append((task, metric, algorithm, len(sample), median, lower, upper, *means))
     return Table("summary", columns, rows)
 
 
@@ -126,9 +109,7 @@ def comparisons_table(results: Results) -> Table:
     `effect` is the share of pairs of runs in which the reference is better, whichever direction that is. The tests of
     a metric on a task are one family, of as many as there are algorithms with results.
     """
-    study = results.study
-    others = [label for label in study.algorithms if label != study.reference]
-    return Table("comparisons", COMPARISON, _compare(results, study.reference, others))
+    return Table("comparisons", COMPARISON, _compare(results, results.study.reference, results.study.others))
 
 
 def one_hot_table(results: Results) -> Table:
@@ -141,9 +122,8 @@ def _compare(results: Results, reference: str, others: Sequence[str]) -> list[Ro
     finals, rows = _finals(results), []
     for task, (name, metric) in product(results.study.tasks, METRICS.items()):
         goodness = -1 if metric.less_is_better else 1
-        samples = {label: goodness * _sample(finals[task, label], name) for label in others}
-        own = goodness * _sample(finals.get((task, reference), []), name)
-        rows += [(task, name, reference, *row) for row in _family(own, samples)]
+        own, *samples = (goodness * _sample(finals[task, label], name) for label in (reference, *others))
+        rows += [(task, name, reference, *row) for row in _family(own, dict(zip(others, samples, strict=True)))]
     return rows
 
 
@@ -154,30 +134,25 @@ def _family(own: Sample, others: Mapping[str, Sample]) -> Iterator[Row]:
     would find a significance that so few seeds cannot have.
     """
     tested = [label for label, sample in others.items() if len(own) and len(sample)]
-    least = np.array([smallest_adjusted_p(len(own), len(others[label]), 1) for label in tested])
-    p_values = np.maximum(least, [mann_whitney(own, others[label]) for label in tested])
-    columns = (p_values, holm_bonferroni(p_values), holm_bonferroni(least))
+    least = np.array([statistics.smallest_adjusted_p(len(own), len(others[label]), 1) for label in tested])
+    p_values = np.maximum(least, [statistics.mann_whitney(own, others[label]) for label in tested])
+    columns = (p_values, statistics.holm_bonferroni(p_values), statistics.holm_bonferroni(least))
     found = dict(zip(tested, zip(*(column.tolist() for column in columns), strict=True), strict=True))
     for label, sample in others.items():
         row = NOT_TESTED
         if label in found:
-            effect, (p, p_adjusted, smallest) = effect_size(own, sample), found[label]
-            row = (effect, p, p_adjusted, smallest, _outcome(effect, p_adjusted))
+            effect, (p, p_adjusted, smallest) = statistics.effect_size(own, sample), found[label]
+            outcome = "tie" if p_adjusted >= SIGNIFICANCE else "win" if effect > 0.5 else "loss"
+            row = (effect, p, p_adjusted, smallest, outcome)
         yield label, len(own), len(sample), *row
-
-
-def _outcome(effect: float, p_adjusted: float) -> str:
-    if p_adjusted >= SIGNIFICANCE:
-        return "tie"
-    return "win" if effect > 0.5 else "loss"
 
 
 def tally_table(comparisons: Table) -> Table:
     """On how many tasks the reference wins, ties and loses; those where nothing was tested are none of these."""
-    at = comparisons.columns.index
-    outcomes: dict[tuple[str, str], list[str]] = {}
-    for row in comparisons.rows:
-        outcomes.setdefault((row[at("algorithm")], row[at("metric")]), []).append(row[at("outcome")])
+    outcomes = defaultdict[tuple[str, str], list[str]](list)
+    for values in comparisons.rows:
+        row = dict(zip(comparisons.columns, values, strict=True))
+        outcomes[row["algorithm"], row["metric"]].append(row["outcome"])
     algorithms = [algorithm for algorithm, _ in outcomes]
     rows = [
         (*of, *(outcomes[of].count(outcome) for outcome in ("win", "tie", "loss")))
@@ -191,27 +166,20 @@ def efficiency_table(results: Results) -> Table:
 
     `share` is of the evaluations that the other one took; `seconds` are the reference's median at that row.
     """
-    columns = (
-        *("task", "metric", "algorithm", "target", "algorithm_evaluations", "evaluations", "share"),
-        *("seconds", "algorithm_seconds"),
-    )
+    numbers = ("target", "algorithm_evaluations", "evaluations", "share", "seconds", "algorithm_seconds")
     finals, study, rows = _finals(results), results.study, []
     for task, metric in product(study.tasks, OVER_TIME):
         own = results.of(task, study.reference)
         metric_curve, seconds_curve = curve(own, metric), curve(own, "seconds")
-        for label in study.algorithms:
-            if label == study.reference:
-                continue
-            target, whole, whole_seconds = (
-                quartiles(_sample(finals[task, label], name)).median for name in (metric, "evaluations", "seconds")
-            )
-            first = np.flatnonzero(metric_curve.median >= target)[:1]
+        for label in study.others:
+            samples = (_sample(finals[task, label], name) for name in (metric, "evaluations", "seconds"))
+            target, whole, whole_seconds = (median for _, median, _ in map(quartiles, samples))
             evaluations, seconds = NAN, NAN
-            if len(first):
-                evaluations, seconds = (float(of[first[0]]) for of in (metric_curve.evaluations, seconds_curve.median))
-            numbers = (target, _whole(whole), _whole(evaluations), evaluations / whole, seconds, whole_seconds)
-            rows.append((task, metric, label, *numbers))
-    return Table("data_efficiency", columns, rows)
+            for row in np.flatnonzero(metric_curve.median >= target)[:1]:
+                evaluations, seconds = float(metric_curve.evaluations[row]), float(seconds_curve.median[row])
+            used = (_whole(whole), _whole(evaluations), evaluations / whole)
+            rows.append((task, metric, label, target, *used, seconds, whole_seconds))
+    return Table("data_efficiency", ("task", "metric", "algorithm", *numbers), rows)
 
 
 def curves_table(results: Results) -> Table:
@@ -220,7 +188,7 @@ def curves_table(results: Results) -> Table:
     study, rows = results.study, []
     for task, algorithm, metric in product(study.tasks, study.algorithms, OVER_TIME):
         evaluations, table = _aligned(results.of(task, algorithm), metric)
-        lower, median, upper = column_quartiles(table)
+        lower, median, upper = statistics.column_quartiles(table)
         seeds = np.sum(np.isfinite(table), axis=0)
         numbers = (evaluations.astype(int), seeds, median, lower, upper)
         rows += [(task, algorithm, metric, *row) for row in zip(*(column.tolist() for column in numbers), strict=True)]
@@ -270,7 +238,7 @@ def unfinished_table(results: Results) -> Table:
 def curve(results: Sequence[Result], metric: str) -> Curve:
     """A column of metrics.csv over evaluations, of runs that differ in their seeds only; empty if there are none."""
     evaluations, table = _aligned(results, metric)
-    lower, median, upper = column_quartiles(table)
+    lower, median, upper = statistics.column_quartiles(table)
     return Curve(evaluations, median, lower, upper)
 
 
@@ -295,11 +263,9 @@ def _aligned(
     return common, np.stack(values)
 
 
-def _finals(results: Results) -> dict[tuple[str, str], list[dict[str, Any]]]:
+def _finals(results: Results) -> defaultdict[tuple[str, str], list[dict[str, Any]]]:
     """The final metrics by task and algorithm."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {
-        of: [] for of in product(results.study.tasks, results.study.algorithms)
-    }
+    found = defaultdict[tuple[str, str], list[dict[str, Any]]](list)
     for final in final_metrics(results):
         found[final["task"], final["algorithm"]].append(final)
     return found

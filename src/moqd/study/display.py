@@ -10,10 +10,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from moqd.io.errors import one_line
+from moqd.runs.folder import LOG
 from moqd.study.execute import StudyCallback
 from moqd.study.job import Ending
 from moqd.study.plan import PlannedRun, Study
@@ -29,7 +30,7 @@ EVERY = 2.0
 class StudyDisplay(StudyCallback):
     """A live table in a terminal; elsewhere a line for each run that ends. Use it in a `with` statement."""
 
-    def __init__(self, console: Console, root: Path, study: Study, workers: int | None) -> None:
+    def __init__(self, console: Console, root: Path, study: Study, workers: int) -> None:
         self._console, self._root, self._study, self._workers = console, root, study, workers
         self._standings = {run.key: standing_of(root, run) for run in study.runs}
         self._looked = monotonic()
@@ -61,19 +62,18 @@ class StudyDisplay(StudyCallback):
         standing = self._standings[run.key] = standing_of(self._root, run)
         counts = counts_of(self._standings.values())
         done = f"[{counts['done'] + counts['failed']}/{len(self._standings)}]"
-        what = f"{run.algorithm} on {run.task}, seed {run.seed}"
         if ending is Ending.DONE:
             left = "" if self._console.is_interactive else self._time_left()
-            self.say("  ".join(filter(None, [f"{done} {what}: done in {_clock(standing.seconds)}", left])))
+            self.say("  ".join(filter(None, [f"{done} {run}: done in {_clock(standing.seconds)}", left])))
         elif ending is Ending.FAILED:
             reason = standing.reason or "it could not even say why; perhaps the disk is full"
-            self.say(f"{done} {what}: failed: {one_line(reason)}", "red")
-            self.say(f"    see {folder_of(self._root, run) / 'log.txt'}", "dim")
+            self.say(f"{done} {run}: failed: {one_line(reason)}", "red")
+            self.say(f"    see {folder_of(self._root, run) / LOG}", "dim")
 
     def on_busy(self, run: PlannedRun) -> None:
         if run.key not in self._elsewhere:
             self._elsewhere.add(run.key)
-            self.say(f"{run.algorithm} on {run.task}, seed {run.seed}: another process is making it; waiting for it")
+            self.say(f"{run}: another process is making it; waiting for it")
 
     def on_look(self) -> None:
         if monotonic() - self._looked < EVERY:
@@ -90,35 +90,27 @@ class StudyDisplay(StudyCallback):
 
     def on_timed(self, run: PlannedRun, ending: Ending) -> None:
         if ending is Ending.FAILED:
-            log = folder_of(self._root, run) / "log.txt"
+            log = folder_of(self._root, run) / LOG
             self.say(f"the parts of {run.algorithm} on {run.task} could not be timed; see {log}", "red")
 
     def picture(self) -> RenderableType:
         """The live display as it is now."""
         standings = list(self._standings.values())
-        parts: list[RenderableType] = [
-            self._bar(standings),
-            Text(),
-            matrix(self._study, standings),
-            going_on(standings),
-        ]
+        parts = [self._bar(standings), Text(), matrix(self._study, standings), going_on(standings)]
         return Group(*parts, *([Text(self._doing, style="cyan")] if self._doing else []))
 
     def _bar(self, standings: Sequence[Standing]) -> RenderableType:
-        work = sum(max(1, standing.iterations) for standing in standings)
-        done = sum(_share(standing) * max(1, standing.iterations) for standing in standings)
-        table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-        table.add_column(no_wrap=True)
-        table.add_column(ratio=1, min_width=10)
-        table.add_column(no_wrap=True)
+        work = sum(max(1, one.iterations) for one in standings)
+        done = sum(max(1, one.iterations) if one.state == "done" else one.iteration for one in standings)
+        columns = Column(no_wrap=True), Column(ratio=1, min_width=10), Column(no_wrap=True)
+        table = Table.grid(*columns, padding=(0, 2, 0, 0), expand=True)
         bar = ProgressBar(work, done, complete_style="cyan", finished_style="cyan")
         table.add_row(Text(self._study.name, style="bold"), bar, self._time_left())
         return table
 
     def _time_left(self) -> str:
         standings = list(self._standings.values())
-        running = counts_of(standings)["running"]
-        left = seconds_left(standings, self._workers or running)
+        left = seconds_left(standings, self._workers or counts_of(standings)["running"])
         return f"about {_clock(left)} left" if left else ""
 
 
@@ -129,12 +121,10 @@ def show_status(console: Console, root: Path, study: Study, standings: Sequence[
     console.print(Text(_in_words(counts)))
     console.print(matrix(study, standings))
     console.print(going_on(standings))
-    for standing in standings:
-        if standing.state == "failed":
-            run = standing.run
-            what = f"failed: {run.algorithm} on {run.task}, seed {run.seed}: {one_line(standing.reason)}"
-            console.print(Text(what, style="red"), soft_wrap=True)
-            console.print(Text(f"    see {folder_of(root, run) / 'log.txt'}", style="dim"), soft_wrap=True)
+    for run, state, *_, reason in standings:
+        if state == "failed":
+            console.print(Text(f"failed: {run}: {one_line(reason)}", style="red"), soft_wrap=True)
+            console.print(Text(f"    see {folder_of(root, run) / LOG}", style="dim"), soft_wrap=True)
     if counts["done"] == len(standings):
         return
     left = seconds_left(standings, counts["running"])
@@ -157,25 +147,18 @@ def overview(study: Study) -> str:
 
 def matrix(study: Study, standings: Sequence[Standing]) -> Table:
     """Algorithms x tasks: how many of the seeds are done, and what the others are."""
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("")
-    for task in study.tasks:
-        table.add_column(Text(task), justify="right")
+    table = Table("", *(Column(Text(task), justify="right") for task in study.tasks), box=SIMPLE_HEAD)
     for algorithm in study.algorithms:
-        cells = []
-        for task in study.tasks:
-            here = [one for one in standings if (one.run.task, one.run.algorithm) == (task, algorithm)]
-            cells.append(_cell(counts_of(here), len(here)))
-        table.add_row(Text(algorithm), *cells)
+        here = [one for one in standings if one.run.algorithm == algorithm]
+        table.add_row(Text(algorithm), *(_cell([one for one in here if one.run.task == task]) for task in study.tasks))
     return table
 
 
-def _cell(counts: dict[str, int], total: int) -> Text:
-    words = [(f"{counts['done']}/{total}", STYLES["done"] if counts["done"] == total else "")]
-    words += [
-        (f" {counts[state]} {state}", STYLES[state]) for state in ("running", "stopped", "failed") if counts[state]
-    ]
-    return Text.assemble(*words)
+def _cell(standings: Sequence[Standing]) -> Text:
+    counts, total = counts_of(standings), len(standings)
+    done = (f"{counts['done']}/{total}", STYLES["done"] if counts["done"] == total else "")
+    others = [state for state in ("running", "stopped", "failed") if counts[state]]
+    return Text.assemble(done, *((f" {counts[state]} {state}", STYLES[state]) for state in others))
 
 
 def going_on(standings: Sequence[Standing]) -> RenderableType:
@@ -183,21 +166,11 @@ def going_on(standings: Sequence[Standing]) -> RenderableType:
     running = [standing for standing in standings if standing.state == "running"]
     table = Table.grid(padding=(0, 2, 0, 0))
     for standing in running[:MOST_LISTED]:
-        run = standing.run
-        table.add_row(
-            Text("running", style=STYLES["running"]),
-            Text(f"{run.algorithm} on {run.task}, seed {run.seed}"),
-            f"iteration {standing.iteration}/{standing.iterations}" if standing.seconds else "compiling",
-        )
+        how_far = f"iteration {standing.iteration}/{standing.iterations}" if standing.seconds else "compiling"
+        table.add_row(Text("running", style=STYLES["running"]), Text(str(standing.run)), how_far)
     if len(running) > MOST_LISTED:
         table.add_row("", f"and {len(running) - MOST_LISTED} more")
     return table
-
-
-def _share(standing: Standing) -> float:
-    if standing.state == "done":
-        return 1.0
-    return standing.iteration / max(1, standing.iterations)
 
 
 def _in_words(counts: dict[str, int]) -> str:

@@ -1,7 +1,9 @@
 """Carrying a study out: runs that are missing are made, those that failed are tried again, the others stay."""
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -12,10 +14,11 @@ from moqd.io.errors import InputError
 from moqd.io.files import FORMAT, own_folder, read_json, users_folder, write_json
 from moqd.io.options import restored
 from moqd.runs.config import RunConfig
+from moqd.runs.folder import OUTCOME
 from moqd.runs.user_code import SPECS
 from moqd.study.job import Ending, Job
 from moqd.study.plan import PlannedRun, Study
-from moqd.study.status import RUNS, folder_of, forget_outcome, standing_of, timing_of
+from moqd.study.status import RUNS, folder_of, standing_of, timing_of
 from moqd.study.workers import Workers
 
 STUDY = "study.json"
@@ -65,19 +68,10 @@ def write_study(root: Path, study: Study) -> Path:
         {"task": run.task, "algorithm": run.algorithm, "seed": run.seed, "settings": run.config.settings()}
         for run in study.runs
     ]
-    content = {
-        "format": FORMAT,
-        "name": study.name,
-        "tasks": study.tasks,
-        "algorithms": study.algorithms,
-        "seeds": study.seeds,
-        "reference": study.reference,
-        "runs": runs,
-    }
-    text = json.loads(json.dumps(content))
+    content = json.loads(json.dumps({"format": FORMAT, **vars(study), "runs": runs}))
     path = folder / STUDY
-    if not path.exists() or read_json(path, "a study") != text:
-        write_json(path, text)
+    if not path.exists() or read_json(path, "a study") != content:
+        write_json(path, content)
     return folder
 
 
@@ -89,11 +83,11 @@ def stored_study(folder: Path) -> Study:
         runs = tuple(_stored_run(run, path) for run in content["runs"])
         tasks, algorithms = tuple(content["tasks"]), tuple(content["algorithms"])
         study = Study(folder.name, tasks, algorithms, tuple(content["seeds"]), content["reference"], runs)
-        grid = {(run.task, run.algorithm, run.seed) for run in runs}
-        planned = {of for task in tasks for of in product([task], algorithms, study.seeds_of(task))}
+        grid = Counter((run.task, run.algorithm, run.seed) for run in runs)
+        planned = Counter(of for task in tasks for of in product([task], algorithms, study.seeds_of(task)))
         used = {run.task for run in runs}, {run.seed for run in runs}
-        consistent = grid == planned and len(grid) == len(runs) and used == (set(tasks), set(study.seeds))
-        if not runs or not consistent or study.reference not in algorithms:
+        consistent = grid == planned and used == (set(tasks), set(study.seeds)) and study.reference in algorithms
+        if not runs or not consistent:
             raise ValueError("its runs are not those of its tasks and algorithms")
     except InputError:
         raise
@@ -129,78 +123,61 @@ def execute(
     """Makes all runs of the study that are not done; whether it was done to the end, that is, not asked to stop."""
     waiting = [run for run in study.runs if standing_of(root, run).state != "done"]
     for run in waiting:
-        forget_outcome(folder_of(root, run))
+        with suppress(OSError):  # it may be another user's
+            (folder_of(root, run) / OUTCOME).unlink(missing_ok=True)
+
+    def make(runs: list[PlannedRun], timing: bool) -> None:
+        """Until all have ended, in whatever way."""
+        under_way = {run.key: run for run in runs}
+        on_end = callback.on_timed if timing else callback.on_end
+        for key, run in under_way.items():
+            workers.submit(key, _job(root, run, options, timing))
+            callback.on_start(run)
+        elsewhere: set[str] = set()
+        told = False
+        while under_way:
+            if stopping() and not told:
+                told = True
+                workers.stop()
+            for key, ending in workers.ended(seconds=1.0):
+                if ending is Ending.BUSY and not told:  # another study is at it: wait for what comes of it
+                    elsewhere.add(key)
+                    callback.on_busy(under_way[key])
+                else:
+                    on_end(under_way.pop(key), ending)
+            for key in list(elsewhere):
+                state = standing_of(root, under_way[key]).state
+                if state == "running" and not told:
+                    continue
+                elsewhere.remove(key)
+                if state == "done" or told:
+                    on_end(under_way.pop(key), Ending.DONE if state == "done" else Ending.STOPPED)
+                else:
+                    workers.submit(key, _job(root, under_way[key], options, timing))
+            callback.on_look()
+
     try:
-        _all_of(waiting, False, root, workers, options, callback, stopping)
+        make(waiting, timing=False)
         for run in _to_time(study, root) if options.timing else ():
             if stopping():  # one after the other, so that they do not disturb each other
                 break
             callback.on_timing(run)
-            _all_of([run], True, root, workers, options, callback, stopping)
+            make([run], timing=True)
     except BaseException:
         workers.stop()  # or they would go on without anybody to tell them
         raise
     return not stopping()
 
 
-def _all_of(
-    runs: list[PlannedRun],
-    timing: bool,
-    root: Path,
-    workers: Workers,
-    options: ExecutionOptions,
-    callback: StudyCallback,
-    stopping: Callable[[], bool],
-) -> None:
-    """Until all have ended, in whatever way."""
-    under_way = {run.key: run for run in runs}
-    for run in runs:
-        workers.submit(run.key, _job(root, run, options, timing))
-        callback.on_start(run)
-    elsewhere: set[str] = set()
-    told = False
-
-    def end(key: str, ending: Ending) -> None:
-        (callback.on_timed if timing else callback.on_end)(under_way.pop(key), ending)
-
-    while under_way:
-        if stopping() and not told:
-            told = True
-            workers.stop()
-        for key, ending in workers.ended(seconds=1.0):
-            if ending is Ending.BUSY and not told:  # another study is at it: wait for what comes of it
-                elsewhere.add(key)
-                callback.on_busy(under_way[key])
-            else:
-                end(key, ending)
-        for key in list(elsewhere):
-            state = standing_of(root, under_way[key]).state
-            if state != "running" or told:
-                elsewhere.remove(key)
-                if state == "done" or told:
-                    end(key, Ending.DONE if state == "done" else Ending.STOPPED)
-                else:
-                    workers.submit(key, _job(root, under_way[key], options, timing))
-        callback.on_look()
-
-
 def _job(root: Path, run: PlannedRun, options: ExecutionOptions, timing: bool) -> Job:
-    folder = str(folder_of(root, run).absolute())
-    return Job(
-        folder,
-        run.config,
-        options.cores,
-        options.checkpoint_minutes,
-        timing,
-        own_code=list(SPECS),
-        accept_changes=options.accept_changes,
-    )
+    folder, how = str(folder_of(root, run).absolute()), (options.cores, options.checkpoint_minutes, timing)
+    return Job(folder, run.config, *how, own_code=list(SPECS), accept_changes=options.accept_changes)
 
 
 def _to_time(study: Study, root: Path) -> list[PlannedRun]:
     """Of each algorithm that is timed, on each task, the first seed that is done; unless one was timed already."""
-    done: dict[tuple[str, str], list[PlannedRun]] = {}
+    done = defaultdict[tuple[str, str], list[PlannedRun]](list)
     for run in study.runs:
         if run.config.algorithm.name in TIMED and standing_of(root, run).state == "done":
-            done.setdefault((run.task, run.algorithm), []).append(run)
+            done[run.task, run.algorithm].append(run)
     return [runs[0] for runs in done.values() if all(timing_of(root, run) is None for run in runs)]

@@ -8,38 +8,26 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-import jax.numpy as jnp
-
 from moqd.algorithms import ALGORITHMS
 from moqd.algorithms.algorithm import check_cells, is_batch
 from moqd.core.networks import Policy, apply_policy
-from moqd.core.types import Genes, Genotype, Key
+from moqd.core.types import Genotype, Key
 from moqd.io.errors import InputError, known_name, one_line, unknown_name
 from moqd.io.files import read_text
 from moqd.io.options import checked_seed, is_count, overridden, restored, whole_number
 from moqd.runs.config import RunConfig
 from moqd.runs.presets import PRESETS
-from moqd.study.plan import (
-    COUNTS,
-    MOST_RUNS,
-    REFERENCE,
-    Study,
-    Variant,
-    check_budget,
-    check_different,
-    check_new,
-    check_size,
-    check_some,
-    make_study,
-)
+from moqd.study import plan
+from moqd.study.plan import COUNTS, MOST_RUNS, REFERENCE, Study, Variant, make_study
 from moqd.tasks import TASKS, Task, make_task
+from moqd.tasks.policies import PolicyTask
 
 PARSERS = {".toml": tomllib.loads, ".json": lambda text: json.loads(text, object_pairs_hook=_each_once)}
 KEYS = ("name", "preset", "tasks", "algorithms", "seeds", "reference", *COUNTS, "task", "algorithm")
@@ -54,6 +42,7 @@ MOST_OF_AN_OPTION = 2**31 - 1
 """Whole numbers; larger ones would fill the memory as soon as the task or the algorithm is made."""
 MOST_LISTED = 100
 
+Options = Mapping[str, Any]
 Place = tuple[str | int, ...]
 """Keys of tables and numbers of elements, from the outside in."""
 
@@ -68,13 +57,18 @@ def read_study(path: Path) -> Study:
         content = PARSERS[suffix](text)
         reader = _Reader(content if isinstance(content, dict) else {})
         study = reader.study(path.stem)
+        if study is not None:
+            return study
+        problems = list(reader.problems)
     except InputError as error:
-        raise InputError(_listed(path, [str(error)])) from error
+        problems = [str(error)]
     except (ValueError, RecursionError) as error:  # no such format, too deep, or a number that is too long
-        raise InputError(_listed(path, [f"this is not valid {suffix[1:].upper()}: {error}"])) from error
-    if study is None:
-        raise InputError(_listed(path, list(reader.problems)))
-    return study
+        problems = [f"this is not valid {suffix[1:].upper()}: {error}"]
+    number = len(problems)
+    lines = [f"{one_line(str(path))} has {'a problem' if number == 1 else f'{number} problems'}:"]
+    lines += [f"  {one_line(text)}" for text in problems[:MOST_LISTED]]
+    lines += [f"  and {number - MOST_LISTED} more."] if number > MOST_LISTED else []
+    raise InputError("\n".join(lines))
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -85,19 +79,12 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _listed(path: Path, problems: list[str]) -> str:
-    number = len(problems)
-    head = f"{one_line(str(path))} has {'a problem' if number == 1 else f'{number} problems'}:"
-    shown = [f"  {one_line(text)}" for text in problems[:MOST_LISTED]]
-    more = [f"  and {number - MOST_LISTED} more."] if number > MOST_LISTED else []
-    return "\n".join([head, *shown, *more])
-
-
 class _Reader:
     """From the content of a file to a study; what is wrong is noted and left out, so that the rest is read too."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self._content = content
+        self._preset: str | None = None
         self.problems: dict[str, None] = {}
         """Each once, in the order in which they were found."""
         self._doubtful: set[str] = set()
@@ -111,19 +98,24 @@ class _Reader:
         name = content.get("name", stem)
         if not isinstance(name, str) or not NAME.fullmatch(name):
             self._wrong(("name",), f"name is {name!r}; give a name of {NAME_RULE}.")
-        self._try(("evaluations",), check_budget, content.get("iterations"), content.get("evaluations"))
+        self._try(("evaluations",), plan.check_budget, content.get("iterations"), content.get("evaluations"))
         counts = {key: content[key] for key in COUNTS if key in content}
         for key, value in counts.items():
             self._try((key,), partial(whole_number, least=COUNTS[key]), key, value)
-        preset = None
         if "preset" in content:
-            preset = self._try(("preset",), known_name, "preset", content["preset"], PRESETS)
+            self._preset = self._try(("preset",), known_name, "preset", content["preset"], PRESETS)
 
-        tables, seeds_of = self._tables("task"), {}
-        for task, table in tables.items():
-            if "seeds" in table:
-                seeds_of[task] = self._seeds(("task", task, "seeds"), table.pop("seeds"))
-        options = {task: self._task_options(task, table) for task, table in tables.items() if task in TASKS}
+        tables = self._tables("task")
+        seeds_of = {
+            task: self._seeds(("task", task, "seeds"), table.pop("seeds"))
+            for task, table in tables.items()
+            if "seeds" in table
+        }
+        options = {
+            task: self._sound("task", task, table, TASKS[task].config, partial(_try_task, task))
+            for task, table in tables.items()
+            if task in TASKS
+        }
         variants = {label: self._variant(label, table) for label, table in self._tables("algorithm").items()}
         known = {label: Variant(label, {}) for label in ALGORITHMS} | variants
         task_names, labels = self._names("task", TASKS), self._names("algorithm", known)
@@ -137,21 +129,13 @@ class _Reader:
         tasks = {task: options.get(task, {}) for task in task_names if task in TASKS}
         algorithms = {label: variant for label in labels if (variant := known.get(label))}
         number = len(algorithms) * sum(len(seeds_of.get(task, seeds)) for task in tasks)
-        self._try(("seeds",), check_size, number)
+        self._try(("seeds",), plan.check_size, number)
         if number <= MOST_RUNS:
-            self._check_pairs(tasks, algorithms, labels, preset)
+            self._check_pairs(tasks, algorithms, labels)
         if self.problems:
             return None
-        return make_study(
-            name,
-            tasks=tasks,
-            algorithms=algorithms,
-            seeds=seeds,
-            seeds_of=seeds_of,
-            preset=preset,
-            reference=reference,
-            **counts,
-        )
+        others: dict[str, Any] = {"preset": self._preset, "reference": reference, **counts}
+        return make_study(name, tasks=tasks, algorithms=algorithms, seeds=seeds, seeds_of=seeds_of, **others)
 
     def _wrong(self, place: Place, what: object) -> None:
         """With its key: of algorithm.mine.ga_batch, "ga_batch is 0" becomes "algorithm.mine.ga_batch is 0"."""
@@ -175,12 +159,11 @@ class _Reader:
         if not isinstance(given, list):
             self._wrong(place, f"seeds is {given!r}; give how many, from 1 to {MOST_RUNS}, or a list.")
             return ()
-        self._try(place, check_some, "seeds", given)
+        self._try(place, plan.check_some, "seeds", given)
         seeds: dict[int, None] = {}
         for i, value in enumerate(given):
-            seed = self._try((*place, i), checked_seed, value)
-            if seed is not None:
-                self._try((*place, i), check_new, "seed", seed, seeds)
+            if (seed := self._try((*place, i), checked_seed, value)) is not None:
+                self._try((*place, i), plan.check_new, "seed", seed, seeds)
                 seeds[seed] = None
         return tuple(seeds)
 
@@ -191,12 +174,12 @@ class _Reader:
         if not isinstance(given, list):
             self._wrong((key,), f"{key} is {given!r}; give a list of names.")
             return {}
-        self._try((key,), check_some, key, given)
+        self._try((key,), plan.check_some, key, given)
         names: dict[str, Place] = {}
         for i, name in enumerate(given):
             self._try((key, i), known_name, kind, name, known)
             if isinstance(name, str):
-                self._try((key, i), check_new, kind, name, names)
+                self._try((key, i), plan.check_new, kind, name, names)
                 names.setdefault(name, (key, i))
         return names
 
@@ -211,39 +194,29 @@ class _Reader:
                 self._wrong((kind, name), f"{name} is {table!r}; give a table of its options.")
         return {name: dict(table) if isinstance(table, dict) else {} for name, table in given.items()}
 
-    def _task_options(self, task: str, table: Mapping[str, Any]) -> dict[str, Any]:
-        """Those that the task takes."""
-        known = (*_fields_of(TASKS[task].config), "reference_point")
-        return self._sound("task", task, table, known, partial(_try_task, task))
-
     def _variant(self, label: str, table: dict[str, Any]) -> Variant | None:
         """None where it is not known what it is a variant of."""
         place, base = ("algorithm", label), label
-        if label in ALGORITHMS and "base" in table:
-            self._wrong((*place, "base"), f"{label!r} is one of moqd's algorithms and has no base; leave it out.")
-        elif label not in ALGORITHMS and "base" not in table:
+        if label in ALGORITHMS:
+            if "base" in table:
+                self._wrong((*place, "base"), f"{label!r} is one of moqd's algorithms and has no base; leave it out.")
+        elif "base" not in table:
             self._wrong(place, f'it has no base; give the algorithm that it is a variant of, such as "{REFERENCE}".')
             return None
-        elif label not in ALGORITHMS:
+        else:
             base = self._try((*place, "base"), known_name, "base", table["base"], ALGORITHMS)
             if not NAME.fullmatch(label):
                 self._wrong(place, f"an algorithm cannot be named so; give a name of {NAME_RULE}.")
-        if base is None:
-            return None
+            if base is None:
+                return None
         config = ALGORITHMS[base].config
         options = {option: value for option, value in table.items() if option != "base"}
         attempt = partial(overridden, config, owner=f"algorithm {label!r}")
-        return Variant(base, self._sound("algorithm", label, options, _fields_of(config), attempt))
+        return Variant(base, self._sound("algorithm", label, options, config, attempt))
 
-    def _sound(
-        self,
-        kind: str,
-        name: str,
-        options: Mapping[str, Any],
-        known: Collection[str],
-        attempt: Callable[[Mapping[str, Any]], Any],
-    ) -> dict[str, Any]:
+    def _sound(self, kind: str, name: str, options: Options, config: Any, attempt: Callable[[Options], Any]) -> Options:
         """The options that `attempt` takes, one by one."""
+        known = {option.name for option in fields(config)} | ({"reference_point"} if kind == "task" else set())
 
         def check(option: str, value: Any) -> bool:
             if option in KEYS and option not in known:
@@ -266,27 +239,23 @@ class _Reader:
                 self._wrong((kind, name), unknown_name(kind, name, set(given) & set(known), of="the study"))
 
     def _check_pairs(
-        self,
-        tasks: Collection[str],
-        algorithms: Mapping[str, Variant],
-        places: Mapping[str, Place],
-        preset: str | None,
+        self, tasks: Iterable[str], algorithms: Mapping[str, Variant], places: Mapping[str, Place]
     ) -> None:
         """That every algorithm can be built for every task, and that no two are the same."""
-        comparable = preset is not None or "preset" not in self._content
+        comparable = self._preset is not None or "preset" not in self._content
         for task in tasks:
             seen: dict[str, str] = {}
             for label, variant in algorithms.items():
-                config = self._built(task, label, variant, places[label], preset)
+                config = self._built(task, label, variant, places[label])
                 if config is not None and label not in self._doubtful and comparable:
-                    self._try(places[label], check_different, label, config, seen)
+                    self._try(places[label], plan.check_different, label, config, seen)
 
-    def _built(self, task: str, label: str, variant: Variant, place: Place, preset: str | None) -> RunConfig | None:
+    def _built(self, task: str, label: str, variant: Variant, place: Place) -> RunConfig | None:
         """The config of the algorithm on the task; None if it cannot be built.
 
         Then those options are to blame that are not taken after the ones before them, or the algorithm itself.
         """
-        attempt = partial(_build, task, label, variant.base, preset)
+        attempt = partial(_build, task, label, variant.base, self._preset)
         try:
             return attempt(variant.options)
         except InputError:
@@ -300,23 +269,19 @@ class _Reader:
         return None
 
 
-def _fields_of(config: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(config))
-
-
 def _check_large(kind: str, option: str, value: Any) -> None:
     """Raises for whole numbers that would fill the memory."""
     most = MOST_OF_A_BATCH if is_batch(option) else MOST_OF_AN_OPTION
     if kind == "task" and option != "reference_point":
         most = MOST_OF_A_TASK
     numbers = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, int)]
-    if not all(abs(number) <= most for number in numbers):
+    if any(abs(number) > most for number in numbers):
         raise InputError(f"{option} is {value!r}, which is too large; give whole numbers of at most {most}.")
     if option == "num_cells" and math.prod(numbers) > most:
         raise InputError(f"{option} is {value!r}, which is too many; give at most {most} cells in all.")
 
 
-def _try_task(task: str, options: Mapping[str, Any]) -> None:
+def _try_task(task: str, options: Options) -> None:
     point = options.get("reference_point")
     several = isinstance(point, list) and all(type(entry) in (int, float) for entry in point)
     if point is not None and not several:
@@ -324,11 +289,10 @@ def _try_task(task: str, options: Mapping[str, Any]) -> None:
     make_task(task, **options)
 
 
-def _build(task: str, label: str, base: str, preset: str | None, options: Mapping[str, Any]) -> RunConfig:
+def _build(task: str, label: str, base: str, preset: str | None, options: Options) -> RunConfig:
     """Builds an algorithm for a task, to no end but to see that it can be; gives the config of such a run."""
-    variant = Variant(base, options)
-    study = make_study(label, tasks={task: {}}, algorithms={label: variant}, seeds=[0], preset=preset)
-    planned = study.runs[0].config
+    variants = {label: Variant(base, options)}
+    planned = make_study(label, tasks={task: {}}, algorithms=variants, seeds=[0], preset=preset).runs[0].config
     config = restored(ALGORITHMS[base].config, planned.algorithm.options, f"algorithm {label!r}")
     if hasattr(config, "num_cells"):
         check_cells(config.num_cells, _outline(task))
@@ -337,35 +301,20 @@ def _build(task: str, label: str, base: str, preset: str | None, options: Mappin
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Outline(Task):
+class _Outline(PolicyTask):
     """A task as far as an algorithm looks at it when it is built: without its robot, which takes seconds to load."""
 
-    policies: bool
-    made_of: Genes | None
-
     @property
-    def genes(self) -> Genes | None:
-        return self.made_of
+    def policy(self) -> Policy:
+        return Policy(1, 1, (), apply_policy)
 
-    @property
-    def policy(self) -> Policy | None:
-        return Policy(1, 1, (), apply_policy) if self.policies else None
-
-    def init_genotype(self, key: Key, num_genotypes: int) -> Genotype:
-        return jnp.zeros((num_genotypes, 1 if self.genes is None else len(self.genes.num_values)))
-
-    def evaluate(self, key: Key, genotype: Genotype) -> NoReturn:
+    def _evaluate(self, key: Key, genotype: Genotype, *, record: bool) -> NoReturn:
         raise NotImplementedError
 
 
 @cache
-def _outline(name: str) -> _Outline:
+def _outline(name: str) -> Task:
     task = make_task(name)
-    return _Outline(
-        name=name,
-        objective_names=task.objective_names,
-        feature_names=task.feature_names,
-        feature_bounds=task.feature_bounds,
-        policies=TASKS[name].policies,
-        made_of=task.genes,
-    )
+    if not TASKS[name].policies:
+        return task
+    return _Outline(**{known.name: getattr(task, known.name) for known in fields(Task)})

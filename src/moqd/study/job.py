@@ -55,9 +55,7 @@ class Job:
     """What a process is to do; it is sent to other processes and machines as JSON."""
 
     folder: str
-    """Of the run."""
     config: RunConfig
-    """Of the run."""
     cores: int
     """How many of the CPU's cores it may use."""
     checkpoint_minutes: float = 5.0
@@ -115,15 +113,11 @@ def main(lines: TextIO) -> Ending:
     """Does the job in the first line."""
     job, control = Job.from_json(lines.readline()), Control()
     threading.Thread(target=_obey, args=(lines, job, control), daemon=True, name="moqd-orders").start()
-    folder = Path(job.folder)
     try:
-        return _do(job, folder, control)
-    except BusyError as error:
+        return _do(job, Path(job.folder), control)
+    except (BusyError, StoppedError) as error:
         say(str(error))
-        return Ending.BUSY
-    except StoppedError as stopped:
-        say(str(stopped))
-        return Ending.STOPPED
+        return Ending.BUSY if isinstance(error, BusyError) else Ending.STOPPED
     except (InputError, EvaluationError, DivergenceError, StorageError) as error:
         reason = str(error)
     except Exception as error:
@@ -145,6 +139,7 @@ def _obey(lines: TextIO, job: Job, control: Control) -> None:
 
 def _do(job: Job, folder: Path, control: Control) -> Ending:
     config = job.config
+    told: dict[str, Any] = {"callbacks": [Log(job)], "control": control}
     if not job.timing and _is_there(folder, config.iterations):
         return Ending.DONE  # another study has made it in the meantime
     use_devices(job.cores)
@@ -159,21 +154,11 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
 
     if (folder / CONFIG).exists():
         read_config(folder).check_same(config, folder)
-        resume(folder, callbacks=[Log(job)], control=control)
+        resume(folder, **told)
     else:
+        planned = {name: getattr(config, name) for name in ("iterations", "seed", "log_every", "snapshot_every")}
         try:
-            run(
-                algorithm,
-                task,
-                iterations=config.iterations,
-                seed=config.seed,
-                out=folder,
-                log_every=config.log_every,
-                checkpoint_minutes=job.checkpoint_minutes,
-                snapshot_every=config.snapshot_every,
-                callbacks=[Log(job)],
-                control=control,
-            )
+            run(algorithm, task, out=folder, checkpoint_minutes=job.checkpoint_minutes, **planned, **told)
         except InputError as error:
             if isinstance(error, BusyError) or not is_held(folder):
                 raise
@@ -217,13 +202,11 @@ def note_failure(job: Job, reason: str) -> None:
 
 
 def outcome_of(folder: Path) -> Mapping[str, Any]:
-    """What `write_outcome` wrote; empty if there is nothing that can be read."""
+    """What `write_outcome` wrote; empty if there is nothing."""
     try:
         return read_json(folder / OUTCOME, "the outcome of a run")
-    except MissingFileError:
-        return {}
     except InputError as error:
-        return {"state": "failed", "reason": str(error)}
+        return {} if isinstance(error, MissingFileError) else {"state": "failed", "reason": str(error)}
 
 
 if __name__ == "__main__":

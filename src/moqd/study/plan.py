@@ -6,7 +6,7 @@ A run is known by a hash of its settings, so that studies which need the same ru
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from moqd.algorithms import ABLATIONS, ALGORITHMS, batch_fields
 from moqd.io.errors import InputError, known_name
@@ -15,7 +15,7 @@ from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig
 from moqd.runs.presets import iterations_for, preset_for
 from moqd.tasks import TASKS, make_task
 
-DEFAULT_ITERATIONS = 1000
+DEFAULT_ITERATIONS, LOG_EVERY = 1000, 10
 """Where no preset says."""
 MOST_RUNS = 10_000
 """Of a study; the file that lists them must stay one that can be read."""
@@ -64,6 +64,9 @@ class PlannedRun:
         """The name of its folder, which says what it is and tells it from all others."""
         return f"{self.task}-{self.config.algorithm.name}-{self.seed}-{self.config.digest}"
 
+    def __str__(self) -> str:
+        return f"{self.algorithm} on {self.task}, seed {self.seed}"
+
 
 @dataclass(frozen=True)
 class Study:
@@ -80,6 +83,11 @@ class Study:
     runs: tuple[PlannedRun, ...]
     """Seed by seed, so that a study that is stopped early has some of everything."""
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The algorithms that the reference is compared with."""
+        return tuple(label for label in self.algorithms if label != self.reference)
+
     def seeds_of(self, task: str) -> tuple[int, ...]:
         found = {run.seed for run in self.runs if run.task == task}
         return tuple(seed for seed in self.seeds if seed in found)
@@ -88,16 +96,16 @@ class Study:
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The algorithms that share a figure: as in the paper where they are its own, all in one otherwise."""
         found = {tuple(one for one in self.algorithms if one in GROUPS[name]): name for name in reversed(GROUPS)}
-        shown = {name: group for group, name in reversed(found.items()) if len(group) > 1}
+        sets = [set(group) for group in found if len(group) > 1]
         whole = {
-            name: group for name, group in shown.items() if not any(set(group) < set(other) for other in shown.values())
+            name: group
+            for group, name in reversed(found.items())
+            if len(group) > 1 and not any(set(group) < other for other in sets)
         }
-        covered = {one for group in whole.values() for one in group}
-        return whole if covered == set(self.algorithms) else {"algorithms": self.algorithms}
+        return whole if set().union(*whole.values()) == set(self.algorithms) else {"algorithms": self.algorithms}
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """An algorithm of a study: one of moqd's, with other options if any are given."""
 
     base: str
@@ -126,8 +134,8 @@ def make_study(
     and other tasks with their defaults.
     """
     seeds_of = seeds_of or {}
-    for what, given in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
-        check_some(what, given)
+    for what, listed in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
+        check_some(what, listed)
     for task, own in seeds_of.items():
         known_name("task", task, tasks, of="seeds_of")
         check_some(f"seeds of {task}", own)
@@ -137,16 +145,28 @@ def make_study(
     if reference is not None:
         known_name("reference", reference, algorithms)
     check_budget(iterations, evaluations)
-    counts = dict(zip(COUNTS, (iterations, evaluations, log_every, snapshot_every), strict=True))
-    for what, count in counts.items():
-        if count is not None:
-            whole_number(what, count, least=COUNTS[what])
-    budget = iterations, evaluations
-    configs = {
-        (task, label): _config(task, options, label, variant, preset, budget, log_every, snapshot_every)
-        for task, options in tasks.items()
-        for label, variant in algorithms.items()
-    }
+    given = dict(zip(COUNTS, (iterations, evaluations, log_every, snapshot_every), strict=True))
+    counts = {what: whole_number(what, count, least=COUNTS[what]) for what, count in given.items() if count is not None}
+    budget = {unit: number for unit, number in counts.items() if unit in ("iterations", "evaluations")}
+
+    def config_of(task: str, label: str) -> RunConfig:
+        """Of an algorithm on a task, whatever the seed."""
+        base, options = algorithms[label]
+        default = defaults_for(task, known_name("algorithm", base, ALGORITHMS), preset, tasks[task])
+        algorithm = overridden(default.algorithm, options, f"algorithm {label!r}")
+        batch = sum(getattr(algorithm, name) for name in batch_fields(algorithm))
+        ((unit, number),) = (budget or default.budget).items()
+        every = default.log_every
+        return RunConfig(
+            TaskConfig.planned(make_task(task, **{**vars(default.task), **tasks[task]})),
+            AlgorithmConfig.of(base, algorithm),
+            seed=0,
+            iterations=number if unit == "iterations" else iterations_for(number, max(1, batch)),
+            log_every=every if log_every is None else max(1, round(log_every * every / LOG_EVERY)),
+            snapshot_every=snapshot_every,
+        )
+
+    configs = {(task, label): config_of(task, label) for task, label in product(tasks, algorithms)}
     seen: dict[str, str] = {}
     for (_, label), config in configs.items():
         check_different(label, config, seen)
@@ -182,12 +202,9 @@ def named_study(
 def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
     """The same study with other seeds, the same for all tasks."""
     check_size(len(study.tasks) * len(study.algorithms) * len(seeds))
-    example = {(run.task, run.algorithm): run for run in study.runs}
-    runs = tuple(
-        replace(example[of], config=replace(example[of].config, seed=seed))
-        for seed in seeds
-        for of in product(study.tasks, study.algorithms)
-    )
+    configs = {(run.task, run.algorithm): run.config for run in study.runs}
+    grid = product(seeds, study.tasks, study.algorithms)
+    runs = tuple(PlannedRun(label, replace(configs[task, label], seed=seed)) for seed, task, label in grid)
     return replace(study, seeds=tuple(seeds), runs=runs)
 
 
@@ -213,57 +230,37 @@ def unique(what: str, values: Sequence[Any]) -> list[Any]:
     return list(values)
 
 
-def check_different(label: str, config: RunConfig, seen: dict[str, str]) -> None:
-    """`seen` has the labels of the configs before, by what tells these apart."""
-    other = seen.setdefault(config.digest, label)
-    if other != label:
-        raise InputError(
-            f"algorithm {label!r} has the same settings as {other!r}, which would be the same runs; leave one of the "
-            "two out."
-        )
-
-
 def check_new(what: str, value: Any, others: Collection[Any]) -> None:
     if value in others:
         raise InputError(f"{what} {value!r} is given twice, which would be the same runs; give it once.")
 
 
-def _config(
-    task: str,
-    task_options: Mapping[str, Any],
-    label: str,
-    variant: Variant,
-    preset: str | None,
-    budget: tuple[int | None, int | None],
-    log_every: int | None,
-    snapshot_every: int | None,
-) -> RunConfig:
-    """Of an algorithm on a task, whatever the seed."""
-    entry = ALGORITHMS[known_name("algorithm", variant.base, ALGORITHMS)]
-    known_name("task", task, TASKS)
-    preset = preset or ("small" if TASKS[task].policies else None)
-    of_task = dict(TASKS[task].config.__dict__)
-    iterations, evaluations = budget
-    usual = every = 10
+def check_different(label: str, config: RunConfig, seen: dict[str, str]) -> None:
+    """`seen` has the labels of the configs before, by what tells these apart."""
+    other = seen.setdefault(config.digest, label)
+    if other != label:
+        raise InputError(
+            f"algorithm {label!r} has the same settings as {other!r}, which would be the same runs; leave one out."
+        )
+
+
+class Defaults(NamedTuple):
+    """Settings of an algorithm on a task where nothing else is given."""
+
+    task: Any
+    algorithm: Any
+    budget: dict[str, int]
+    """Of iterations or of evaluations."""
+    log_every: int
+
+
+def defaults_for(task: str, algorithm: str, preset: str | None, task_options: Mapping[str, Any]) -> Defaults:
+    """By the preset; without one, the robots are run as `small` and other tasks with their defaults."""
+    of_task, of_algorithm = TASKS[known_name("task", task, TASKS)], ALGORITHMS[algorithm]
+    preset = preset or ("small" if of_task.policies else None)
     if preset is None:
-        of_algorithm = entry.config_for(make_task(task, **of_task | dict(task_options)))
-    else:
-        chosen = preset_for(preset, task, variant.base)
-        of_task |= chosen.task
-        of_algorithm = replace(entry.config, **chosen.algorithm)
-        every = chosen.log_every
-        if iterations is None and evaluations is None:
-            evaluations = chosen.evaluations
-    of_task |= task_options
-    algorithm = overridden(of_algorithm, variant.options, f"algorithm {label!r}")
-    batch = sum(getattr(algorithm, name) for name in batch_fields(algorithm))
-    if iterations is None:
-        iterations = DEFAULT_ITERATIONS if evaluations is None else iterations_for(evaluations, max(1, batch))
-    return RunConfig(
-        TaskConfig.planned(make_task(task, **of_task)),
-        AlgorithmConfig.of(variant.base, algorithm),
-        seed=0,
-        iterations=iterations,
-        log_every=every if log_every is None else max(1, round(log_every * every / usual)),
-        snapshot_every=snapshot_every,
-    )
+        config = of_algorithm.config_for(make_task(task, **{**vars(of_task.config), **task_options}))
+        return Defaults(of_task.config, config, {"iterations": DEFAULT_ITERATIONS}, LOG_EVERY)
+    chosen = preset_for(preset, task, algorithm)
+    task_config, config = replace(of_task.config, **chosen.task), replace(of_algorithm.config, **chosen.algorithm)
+    return Defaults(task_config, config, {"evaluations": chosen.evaluations}, chosen.log_every)

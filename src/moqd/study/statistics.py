@@ -3,8 +3,6 @@
 A sample is the values of a metric, one per seed, all finite. What cannot be said of an empty sample is nan.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from jaxtyping import Float
 from scipy import stats
@@ -18,24 +16,10 @@ CONFIDENCE = 0.95
 RESAMPLES = 5000
 
 
-class Quartiles(NamedTuple):
-    """The middle of a sample, and the ends of its middle half."""
-
-    lower: float
-    median: float
-    upper: float
-
-
-class Interval(NamedTuple):
-    """All from `low` to `high`."""
-
-    low: float
-    high: float
-
-
-def quartiles(sample: Sample) -> Quartiles:
-    """By linear interpolation."""
-    return Quartiles(*np.quantile(sample, QUARTERS).tolist()) if len(sample) else Quartiles(*[float("nan")] * 3)
+def quartiles(sample: Sample) -> tuple[float, float, float]:
+    """The lower quartile, the median and the upper quartile, by linear interpolation."""
+    lower, median, upper = np.quantile(sample, QUARTERS).tolist() if len(sample) else [float("nan")] * 3
+    return lower, median, upper
 
 
 def column_quartiles(table: Float[np.ndarray, "seeds columns"]) -> Float[np.ndarray, "3 columns"]:
@@ -55,13 +39,13 @@ def interquartile_mean(sample: Sample) -> float:
     return float(stats.trim_mean(sample, TRIMMED)) if len(sample) else float("nan")
 
 
-def interquartile_mean_interval(sample: Sample) -> Interval:
-    """The confidence interval of the interquartile mean, by the percentile bootstrap; nan for fewer than two values.
+def interquartile_mean_interval(sample: Sample) -> tuple[float, float]:
+    """The ends of its confidence interval, by the percentile bootstrap; nan for fewer than two values.
 
     Always drawn from the same seed, and from the sample in order, so that the same values have the same interval.
     """
     if len(sample) < 2:
-        return Interval(float("nan"), float("nan"))
+        return float("nan"), float("nan")
     drawn = stats.bootstrap(
         (np.sort(sample),),
         lambda resamples, axis: stats.trim_mean(resamples, TRIMMED, axis=axis),
@@ -72,7 +56,7 @@ def interquartile_mean_interval(sample: Sample) -> Interval:
         rng=np.random.default_rng(0),
     )
     low, high = drawn.confidence_interval
-    return Interval(float(low), float(high))
+    return float(low), float(high)
 
 
 def mann_whitney(first: Sample, second: Sample) -> float:

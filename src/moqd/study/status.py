@@ -1,6 +1,6 @@
 """How far a study is, as its files say: so anyone who can read them can tell, on any machine."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,24 +9,13 @@ from typing import Any, NamedTuple
 
 from moqd.io.errors import InputError, StorageError
 from moqd.io.files import own_folder
-from moqd.runs.folder import CONFIG, METRICS_CSV, OUTCOME, TIMING, last_row, load_run
+from moqd.runs.folder import CONFIG, METRICS_CSV, TIMING, last_row, load_run
 from moqd.runs.lock import is_held
 from moqd.runs.timing import read_timing, write_timing
+from moqd.study import summaries
 from moqd.study.job import is_done, outcome_of, write_outcome
 from moqd.study.plan import PlannedRun, Study
-from moqd.study.summaries import (
-    RECORDS,
-    Result,
-    Results,
-    Unfinished,
-    check_origin,
-    check_record,
-    read_record,
-    record_of,
-    recorded_timing_of,
-    without_genotypes,
-    write_record,
-)
+from moqd.study.summaries import Result, Results, Unfinished, check_record, record_of, recorded_timing_of
 from moqd.tasks import Task
 
 STATES = ("done", "running", "stopped", "failed", "waiting")
@@ -49,6 +38,11 @@ class Standing(NamedTuple):
     def iterations(self) -> int:
         return self.run.config.iterations
 
+    @property
+    def kinds(self) -> tuple[tuple[str, ...], ...]:
+        """What it has in common with others: the task and the algorithm, the algorithm, or nothing."""
+        return (self.run.task, self.run.algorithm), (self.run.algorithm,), ()
+
 
 def folder_of(root: Path, run: PlannedRun) -> Path:
     """Of a run, in a folder of studies."""
@@ -57,11 +51,21 @@ def folder_of(root: Path, run: PlannedRun) -> Path:
 
 def standing_of(root: Path, run: PlannedRun) -> Standing:
     """As its files say; what cannot be read is a failure."""
+    folder = folder_of(root, run)
     try:
         if _is_recorded(root, run):
             check_record(record_of(root, run), run)
             return Standing(run, "done", run.config.iterations)
-        return _standing(folder_of(root, run), run)
+        if not folder.is_dir():
+            return Standing(run, "waiting")
+        outcome, reached = outcome_of(folder), last_row(folder)
+        if is_done(folder, run.config.iterations):
+            return Standing(run, "done", *reached)
+        if is_held(folder):
+            return Standing(run, "running", *reached)
+        if outcome.get("state") == "failed":
+            return Standing(run, "failed", *reached, str(outcome.get("reason", "")))
+        return Standing(run, "stopped" if (folder / CONFIG).exists() else "waiting", *reached)
     except (OSError, InputError, StorageError) as error:
         return Standing(run, "failed", reason=str(error))
 
@@ -69,20 +73,6 @@ def standing_of(root: Path, run: PlannedRun) -> Standing:
 def _is_recorded(root: Path, run: PlannedRun) -> bool:
     """Whether the run was not begun here, but a record says what it gave elsewhere."""
     return not (folder_of(root, run) / CONFIG).exists() and record_of(root, run).exists()
-
-
-def _standing(folder: Path, run: PlannedRun) -> Standing:
-    if not folder.is_dir():
-        return Standing(run, "waiting")
-    outcome = outcome_of(folder)
-    reached = last_row(folder)
-    if is_done(folder, run.config.iterations):
-        return Standing(run, "done", *reached)
-    if is_held(folder):
-        return Standing(run, "running", *reached)
-    if outcome.get("state") == "failed":
-        return Standing(run, "failed", *reached, str(outcome.get("reason", "")))
-    return Standing(run, "stopped" if (folder / CONFIG).exists() else "waiting", *reached)
 
 
 def standings_of(root: Path, study: Study) -> list[Standing]:
@@ -97,19 +87,17 @@ def counts_of(standings: Iterable[Standing]) -> dict[str, int]:
 def seconds_left(standings: Sequence[Standing], workers: int) -> float | None:
     """What is left to do, by the speed so far of the same algorithm on the same task (or else on others), divided by
     the number of workers; None while nothing is known."""
-    speeds: dict[tuple[str, ...], list[float]] = {}
+    speeds = defaultdict[tuple[str, ...], list[float]](list)
     for standing in standings:
         if standing.iteration and standing.seconds:
-            task, algorithm = standing.run.task, standing.run.algorithm
-            for kind in ((task, algorithm), (algorithm,), ()):
-                speeds.setdefault(kind, []).append(standing.seconds / standing.iteration)
+            for kind in standing.kinds:
+                speeds[kind].append(standing.seconds / standing.iteration)
     if not speeds:
         return None
     rest = [0.0]
     for standing in standings:
-        if standing.state != "done" and standing.state != "failed":
-            task, algorithm = standing.run.task, standing.run.algorithm
-            known = next(speeds[kind] for kind in ((task, algorithm), (algorithm,), ()) if kind in speeds)
+        if standing.state not in ("done", "failed"):
+            known = next(speeds[kind] for kind in standing.kinds if kind in speeds)
             rest.append((standing.iterations - standing.iteration) * fmean(known))
     return max(sum(rest) / max(1, workers), max(rest))
 
@@ -119,15 +107,16 @@ def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: N
     results, unfinished, timings = [], [], {}
     tasks = {run.task: run.config.task.make() for run in study.runs}
     for run in study.runs:
-        standing = standing_of(root, run)
-        if standing.state == "done":
+        _, state, iteration, _, reason = standing_of(root, run)
+        if state == "done":
             try:
                 results.append(_result(root, run, tasks[run.task]))
             except InputError as error:
-                unfinished.append(Unfinished(run.task, run.algorithm, run.seed, "failed", str(error)))
-        else:
-            how_far = f"at iteration {standing.iteration} of {standing.iterations}" if standing.iteration else ""
-            unfinished.append(Unfinished(run.task, run.algorithm, run.seed, standing.state, standing.reason or how_far))
+                state, reason = "failed", str(error)
+        elif iteration and not reason:
+            reason = f"at iteration {iteration} of {run.config.iterations}"
+        if state != "done":
+            unfinished.append(Unfinished(run.task, run.algorithm, run.seed, state, reason))
         if (run.task, run.algorithm) not in timings and (timing := timing_of(root, run)) is not None:
             timings[run.task, run.algorithm] = timing
         tick()
@@ -144,14 +133,14 @@ def timing_of(root: Path, run: PlannedRun) -> dict[str, Any] | None:
 
 def keep_records(root: Path, results: Results) -> None:
     """Writes the records of results that have none that is whole, and copies of what was timed."""
-    own_folder(root / RECORDS)
+    own_folder(root / summaries.RECORDS)
     of_run = {(run.task, run.algorithm, run.seed): run for run in results.study.runs}
     for result in results.results:
         run = of_run[result.task, result.algorithm, result.seed]
         try:
             check_record(record_of(root, run), run)
         except InputError:
-            write_record(record_of(root, run), result)
+            summaries.write_record(record_of(root, run), result)
         timing = folder_of(root, run) / TIMING
         if timing.exists() and not recorded_timing_of(root, run).exists():
             with suppress(InputError):  # a damaged one is made anew
@@ -159,35 +148,22 @@ def keep_records(root: Path, results: Results) -> None:
 
 
 def _result(root: Path, run: PlannedRun, task: Task) -> Result:
-    """What a run that is done has given."""
+    """What a run that is done has given; raises where its files do not hold this run, to its end."""
     if _is_recorded(root, run):
         try:
-            return read_record(record_of(root, run), run, task)
+            return summaries.read_record(record_of(root, run), run, task)
         except InputError as error:
             raise InputError(f"{error} Remove it to have the run made again.") from error
     folder = folder_of(root, run)
     try:
-        return _read(folder, run)
+        loaded = load_run(folder)
+        loaded.config.check_same(run.config, folder)
+        if list(loaded.metrics.get("iteration", ()))[-1:] != [run.config.iterations]:
+            raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it does not reach the run's last iteration.")
+        summaries.check_origin(loaded.config, folder / CONFIG)
     except InputError as error:
         with suppress(StorageError, InputError, OSError):  # it may be another user's
             write_outcome(folder, "failed", str(error))  # so that the study mends it when it is started again
         raise
-
-
-def _read(folder: Path, run: PlannedRun) -> Result:
-    """From the folder of a run; raises where it does not hold this run, to its end."""
-    loaded = load_run(folder)
-    loaded.config.check_same(run.config, folder)
-    if len(loaded.metrics.get("iteration", ())) == 0 or loaded.metrics["iteration"][-1] != run.config.iterations:
-        raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it does not reach the run's last iteration.")
-    check_origin(loaded.config, folder / CONFIG)
-    archive = without_genotypes(loaded.archive)
-    return Result(
-        run.task, run.algorithm, run.seed, loaded.metrics, archive, loaded.reference_point, loaded.config, folder
-    )
-
-
-def forget_outcome(folder: Path) -> None:
-    """So that a run is not taken for done or failed any more."""
-    with suppress(OSError):  # it may be another user's
-        (folder / OUTCOME).unlink(missing_ok=True)
+    archive, point = summaries.without_genotypes(loaded.archive), loaded.reference_point
+    return Result(run.task, run.algorithm, run.seed, loaded.metrics, archive, point, loaded.config, folder)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -35,7 +34,6 @@ class Result(NamedTuple):
 
     task: str
     algorithm: str
-    """Its label in the study."""
     seed: int
     metrics: Mapping[str, Float[np.ndarray, "rows"]]
     """The columns of metrics.csv."""
@@ -49,18 +47,17 @@ class Result(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """A run that the study has planned, and of which there is no result yet."""
+    """A planned run without a result yet."""
 
     task: str
     algorithm: str
     seed: int
     state: str
-    """waiting, running, stopped or failed."""
     reason: str
     """Why it failed, or how far it is; may be empty."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
     """All of it."""
 
@@ -94,10 +91,8 @@ def without_genotypes(archive: Archive) -> Archive:
 
 def write_record(path: Path, result: Result) -> None:
     about = json.dumps({"config": result.config.to_json(), "columns": list(result.metrics)}).encode()
-    tensors = {
-        "about": whole(np.frombuffer(about, np.uint8)),
-        "metrics": whole(np.column_stack([*result.metrics.values()])),
-    }
+    metrics = np.column_stack([*result.metrics.values()])
+    tensors = {"about": whole(np.frombuffer(about, np.uint8)), "metrics": whole(metrics)}
     write_tensors(path, tensors | packed(without_genotypes(result.archive)))
 
 
@@ -107,8 +102,7 @@ def read_record(path: Path, run: PlannedRun, task: Task) -> Result:
     point = config.reference_point or ()
     if len(point) != task.num_objectives:
         raise InputError(f"{str(path)!r} is damaged: its reference point has {len(point)} numbers.")
-    cells, front = arrays["valid"].shape
-    archive = unpacked(_template(cells, front, task), arrays, jnp.asarray, repr(str(path)))
+    archive = unpacked(_template(arrays["valid"].shape, task), arrays, jnp.asarray, repr(str(path)))
     reference_point = np.asarray(point, float) * task.direction
     return Result(run.task, run.algorithm, run.seed, metrics, archive, reference_point, config, path)
 
@@ -129,17 +123,15 @@ def _content(path: Path, run: PlannedRun) -> tuple[RunConfig, dict[str, np.ndarr
         about = json.loads(arrays.pop("about").tobytes())
         content, columns, table = about["config"], about["columns"], arrays.pop("metrics")
         metrics = dict(zip(columns, table.T, strict=True))
-        whole_run = metrics["iteration"][-1] == run.config.iterations and metrics.keys() >= set(COLUMNS)
-        whole_run &= arrays["valid"].ndim == 2
+        at_its_end = metrics["iteration"][-1] == run.config.iterations
+        whole_run = at_its_end and metrics.keys() >= set(COLUMNS) and arrays["valid"].ndim == 2
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{str(path)!r} is damaged ({type(error).__name__}: {error}).") from error
     config = RunConfig.from_json(content, path)
     config.check_same(run.config, path)
     check_origin(config, path)
     if not whole_run or config.reference_point is None:
-        raise InputError(
-            f"{str(path)!r} is damaged: it has no whole table of metrics, no archive or no reference point."
-        )
+        raise InputError(f"{str(path)!r} is damaged: its metrics, archive or reference point are not whole.")
     return config, metrics, arrays
 
 
@@ -150,20 +142,15 @@ def check_origin(config: RunConfig, path: Path) -> None:
             raise InputError(f"{str(path)!r} is damaged: it does not say the {name}.")
 
 
-def _template(cells: int, front: int, task: Task) -> Archive:
+def _template(places: tuple[int, int], task: Task) -> Archive:
     """The shapes of such an archive."""
-
-    def zeros(*shape: int, dtype: Any = jnp.float32) -> jax.Array:
-        return jnp.zeros(shape, dtype)
-
-    return without_genotypes(
-        Archive(
-            genotype=(),
-            fitness=zeros(cells, front, task.num_objectives),
-            feature=zeros(),
-            preference=zeros(),
-            valid=zeros(cells, front, dtype=bool),
-            centroid=zeros(cells, task.num_features),
-            feature_bounds=zeros(2, task.num_features),
-        )
+    nothing = jnp.zeros((*places, 0))
+    return Archive(
+        genotype=(),
+        fitness=jnp.zeros((*places, task.num_objectives)),
+        feature=nothing,
+        preference=nothing,
+        valid=jnp.zeros(places, bool),
+        centroid=jnp.zeros((places[0], task.num_features)),
+        feature_bounds=jnp.zeros((2, task.num_features)),
     )

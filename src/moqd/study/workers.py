@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, runtime_checkable
 
 from moqd.io.errors import InputError, one_line
+from moqd.io.extras import need
 from moqd.io.files import check_regular, own_folder
 from moqd.runs.folder import LOG
 from moqd.study.job import Ending, Job, note_failure, stamped
@@ -36,7 +37,7 @@ LOOK = 0.2
 
 @runtime_checkable
 class Workers(Protocol):
-    """Those who do jobs, several at once."""
+    """Those who do jobs, several at once. They end with this process, even if it is killed."""
 
     def submit(self, name: str, job: Job) -> None:
         """Has a job done as soon as there is room."""
@@ -47,20 +48,18 @@ class Workers(Protocol):
     def stop(self) -> None:
         """Has all that goes on save and stop, and starts nothing any more."""
 
-    def kill(self) -> None:
-        """Ends everything at once; must not wait."""
-
 
 def carry_out(job: Job, should_stop: Callable[[], bool], environment: Mapping[str, str]) -> Ending:
     """Does a job in a process, and in another one if that dies."""
-    folder = Path(job.folder)
     for attempt in range(1, ATTEMPTS + 1):
         code = _process(job, should_stop, environment)
         with suppress(ValueError):
             return Ending(code)
         if should_stop():
             return Ending.STOPPED
-        _note(folder, f"the process ended with {_in_words(code)} (attempt {attempt} of {ATTEMPTS})")
+        with _log(Path(job.folder)) as log:
+            note = stamped(f"the process ended with {_in_words(code)} (attempt {attempt} of {ATTEMPTS})")
+            log.write(f"{note}\n".encode())
     note_failure(job, f"its process died {ATTEMPTS} times, the last time with {_in_words(code)}")
     return Ending.FAILED
 
@@ -80,24 +79,26 @@ def _process(job: Job, should_stop: Callable[[], bool], environment: Mapping[str
             start_new_session=True,  # so that Ctrl-C reaches only the study, which tells its processes
         )
     assert process.stdin is not None
+    orders = process.stdin
+
+    def tell(line: str) -> None:
+        with suppress(BrokenPipeError):
+            print(line, file=orders, flush=True)
+
     told = False
     try:
-        with suppress(BrokenPipeError):
-            process.stdin.write(job.to_json() + "\n")
-            process.stdin.flush()
+        tell(job.to_json())
         while True:
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(LOOK)
             if should_stop() and not told:
                 told = True
-                with suppress(BrokenPipeError):
-                    process.stdin.write("stop\n")
-                    process.stdin.flush()
+                tell("stop")
     finally:
         process.kill()
         process.wait()
         with suppress(BrokenPipeError):
-            process.stdin.close()
+            orders.close()
 
 
 def _log(folder: Path) -> IO[bytes]:
@@ -106,11 +107,6 @@ def _log(folder: Path) -> IO[bytes]:
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     check_regular(path)
     return os.fdopen(handle, "ab")
-
-
-def _note(folder: Path, text: str) -> None:
-    with _log(folder) as log:
-        log.write(f"{stamped(text)}\n".encode())
 
 
 def _in_words(code: int) -> str:
@@ -136,17 +132,15 @@ class LocalWorkers:
         self._pool.submit(self._do, name, job)
 
     def _do(self, name: str, job: Job) -> None:
-        ending, place = Ending.STOPPED, None
+        ending, place = Ending.STOPPED, self._places.get()
         try:
-            place = self._places.get()
             if not self._stop.is_set():
                 ending = carry_out(job, self._stop.is_set, place)
         except Exception as error:  # such as a full disk: the others go on
             ending = Ending.FAILED
             note_failure(job, str(error))
         finally:
-            if place is not None:
-                self._places.put(place)
+            self._places.put(place)
             self._ended.put((name, ending))
 
     def ended(self, seconds: float) -> list[tuple[str, Ending]]:
@@ -160,9 +154,6 @@ class LocalWorkers:
     def stop(self) -> None:
         self._stop.set()
 
-    def kill(self) -> None:
-        """Nothing to do: the processes end with this one, whose pipes they read."""
-
 
 def gpus_here() -> list[str]:
     """The names by which CUDA knows the GPUs of this machine."""
@@ -174,16 +165,13 @@ def gpus_here() -> list[str]:
 
 def places(jobs: int, gpus: list[str]) -> list[dict[str, str]]:
     """The environment of each of so many processes at once: the GPUs in turns, shared if there are fewer."""
-    if not gpus:
-        return [{} for _ in range(jobs)]
-    share = min(1.0, len(gpus) / jobs)
-    return [
-        {
-            "CUDA_VISIBLE_DEVICES": gpus[i % len(gpus)],
-            **({} if share == 1 else {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 * share:.2f}"}),
-        }
-        for i in range(jobs)
-    ]
+    shared = _share_of_memory(min(1.0, len(gpus) / jobs))
+    return [{"CUDA_VISIBLE_DEVICES": gpus[i % len(gpus)], **shared} if gpus else {} for i in range(jobs)]
+
+
+def _share_of_memory(gpus: float) -> dict[str, str]:
+    """The setting by which a process leaves room on its GPU for others."""
+    return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 * gpus:.2f}"} if 0 < gpus < 1 else {}
 
 
 class RayWorkers:
@@ -193,11 +181,10 @@ class RayWorkers:
         self._ray = _connect(address)
         self._warn_if_too_large(cores, gpus)
         self._marker = str(marker)
-        shared = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 * gpus:.2f}"} if 0 < gpus < 1 else {}
-        self._environment = shared
-        self._names: dict[Any, str] = {}
+        self._environment = _share_of_memory(gpus)
+        self._under_way: dict[Any, tuple[str, Job]] = {}
+        """Names and jobs by Ray's references."""
         self._do = self._ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=RETRIES)(_on_a_node)
-        self._jobs: dict[str, Job] = {}
 
     def _warn_if_too_large(self, cores: int, gpus: float) -> None:
         resources = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
@@ -211,18 +198,17 @@ class RayWorkers:
                 )
 
     def submit(self, name: str, job: Job) -> None:
-        self._names[self._do.remote(job.to_json(), self._marker, self._environment)] = name
-        self._jobs[name] = job
+        self._under_way[self._do.remote(job.to_json(), self._marker, self._environment)] = name, job
 
     def ended(self, seconds: float) -> list[tuple[str, Ending]]:
-        if not self._names:
+        if not self._under_way:
             time.sleep(seconds)
             return []
-        ready, _ = self._ray.wait(list(self._names), num_returns=1, timeout=seconds)
+        ready, _ = self._ray.wait(list(self._under_way), num_returns=1, timeout=seconds)
         return [self._ending(reference) for reference in ready]
 
     def _ending(self, reference: Any) -> tuple[str, Ending]:
-        name = self._names.pop(reference)
+        name, job = self._under_way.pop(reference)
         try:
             ending, reason = self._ray.get(reference)
         except self._ray.exceptions.TaskCancelledError:
@@ -230,15 +216,12 @@ class RayWorkers:
         except self._ray.exceptions.RayError as error:
             ending, reason = Ending.FAILED, f"Ray gave up: {' '.join(str(error).split())}"
         if reason:
-            note_failure(self._jobs[name], reason)
+            note_failure(job, reason)
         return name, Ending(ending)
 
     def stop(self) -> None:
-        for reference in self._names:
+        for reference in self._under_way:
             self._ray.cancel(reference)
-
-    def kill(self) -> None:
-        """Nothing to do: when the driver is gone, Ray ends its tasks."""
 
 
 def _on_a_node(job: str, marker: str, environment: dict[str, str]) -> tuple[int, str]:
@@ -249,12 +232,10 @@ def _on_a_node(job: str, marker: str, environment: dict[str, str]) -> tuple[int,
     stop = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: stop.set())
     try:
-        if not Path(marker).exists():
-            raise InputError(
-                f"{marker!r} is not there on {socket.gethostname()}; put the study on storage that all machines of the "
-                "cluster share (--out)."
-            )
-        return int(carry_out(Job.from_json(job), stop.is_set, environment)), ""
+        if Path(marker).exists():
+            return int(carry_out(Job.from_json(job), stop.is_set, environment)), ""
+        where, shared = socket.gethostname(), "put the study on storage that all machines of the cluster share (--out)"
+        return int(Ending.FAILED), f"{marker!r} is not there on {where}; {shared}."
     except Exception as error:
         return int(Ending.FAILED), str(error) or type(error).__name__
     finally:
@@ -262,35 +243,20 @@ def _on_a_node(job: str, marker: str, environment: dict[str, str]) -> tuple[int,
 
 
 def _connect(address: str) -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise InputError("--ray needs Ray, which is not installed; install it with: pip install 'moqd[ray]'") from error
+    ray = need("ray", "ray", "--ray")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if ray.is_initialized():
         return ray
-    local = address == "local"
-    if re.fullmatch(r"[^/:]+:\d+", address):  # Ray itself would try for minutes
-        host, _, port = address.partition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-        except (OSError, OverflowError) as error:
-            raise _no_cluster(address, error) from error
+    dashboard = False if address == "local" else None
     try:
-        ray.init(
-            address=address,
-            include_dashboard=False if local else None,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise _no_cluster(address, error) from error
+        if re.fullmatch(r"[^/:]+:\d+", address):  # Ray itself would try for minutes
+            host, _, port = address.partition(":")
+            socket.create_connection((host, int(port)), timeout=10).close()
+        ray.init(address=address, include_dashboard=dashboard, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, OverflowError, ValueError, RuntimeError) as error:
+        why = one_line(next(iter(str(error).splitlines()), type(error).__name__))
+        raise InputError(
+            f"there is no Ray cluster at {address!r} ({why}); start one with ray start --head, or give --ray local."
+        ) from error
     return ray
-
-
-def _no_cluster(address: str, error: Exception) -> InputError:
-    why = one_line(next(iter(str(error).splitlines()), type(error).__name__))
-    return InputError(
-        f"there is no Ray cluster at {address!r} ({why}); start one with ray start --head, or give --ray local."
-    )

@@ -6,8 +6,8 @@ and Gymnasium when it needs it. What is sent is marked `no_type_check`, see `moq
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, no_type_check
 
 import numpy as np
@@ -52,18 +52,16 @@ class Episodes:
 
     def open(self) -> Any:
         """Makes the environment."""
-        self._env = self._make()
-        return self._env
-
-    def _make(self) -> Any:
         if callable(self.env_id):
-            return self.env_id(**self._env_options)
-        import gymnasium
+            self._env = self.env_id(**self._env_options)
+        else:
+            import gymnasium
 
-        with suppress(ImportError):
-            import mo_gymnasium  # noqa: F401  registers its environments
-        # Its check of an environment, which allows no vector of rewards, is what mo_gymnasium.make leaves out.
-        return gymnasium.make(self.env_id, **{"disable_env_checker": True, **self._env_options})
+            with suppress(ImportError):
+                import mo_gymnasium  # noqa: F401  registers its environments
+            # Its check of an environment, which allows no vector of rewards, is what mo_gymnasium.make leaves out.
+            self._env = gymnasium.make(self.env_id, **{"disable_env_checker": True, **self._env_options})
+        return self._env
 
     def close(self) -> None:
         env, self._env = self._env, None
@@ -82,15 +80,13 @@ class Episodes:
             self._middle, self._half = (low + high) / 2, (high - low) / 2
         return self._flat(self._env.reset(seed=seed)[0])
 
-    def advance(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
-        """A step: observation, the objectives' rewards, terminated, truncated, and info."""
-        return self._step(self._native(action))
-
-    def _step(self, native: Any) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
+    def advance(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any, dict[str, Any], bool, bool]:
+        """A step: observation, the objectives' rewards, the environment's action, info, terminated and truncated."""
+        native = self._native(action)
         obs, reward, terminated, truncated, info = self._env.step(native)
         info = {"reward": reward, **info}
         rewards = reward if self._objectives is None else [objective(info) for objective in self._objectives]
-        return self._flat(obs), np.array(rewards, np.float64), bool(terminated), bool(truncated), info
+        return self._flat(obs), np.array(rewards, np.float64), native, info, bool(terminated), bool(truncated)
 
     def _flat(self, obs: Any) -> np.ndarray:
         return np.asarray(self._flatten(self._env.observation_space, obs), np.float32)
@@ -104,47 +100,50 @@ class Episodes:
         return np.clip(scaled.astype(space.dtype), space.low, space.high)
 
     def _run(self, layers: Any, seed: int, record: str) -> dict[str, Any]:
-        watched = [observe for _, observe in self._features.values()]
-        obs = [self.start(seed)]
-        actions, natives, rewards, infos = [], [], [], []
-        observed: list[list[Any]] = [[] for _ in watched]
-        frames = [self._pose()] if record == "poses" else []
-        terminated = False
+        obs = first = self.start(seed)
+        steps, poses = [], [self._pose()] if record == "poses" else []
         for step in range(self._episode_length):
-            action = act(layers, obs[-1])
+            action = act(layers, obs)
             _check_finite("action", action, step)
-            native = self._native(action)
-            row, reward, terminated, truncated, info = self._step(native)
-            _check_finite("observation", row, step)
+            obs, reward, native, info, terminated, truncated = self.advance(action)
+            _check_finite("observation", obs, step)
             _check_finite("reward", reward, step)
-            obs.append(row)
-            actions.append(action)
-            natives.append(native)
-            rewards.append(reward)
-            infos.append(info)
-            for seen, observe in zip(observed, watched, strict=True):
-                seen.append(None if observe is None else observe(self._env))
-            if frames:
-                frames.append(self._pose())
+            values = [None if observe is None else observe(self._env) for _, observe in self._features.values()]
+            steps.append((obs, action, reward, native, info, values))
+            if poses:
+                poses.append(self._pose())
             if terminated or truncated:
                 break
-        columns = np.stack(obs), np.stack(actions), np.stack(rewards)
+        *columns, natives, infos, seen = zip(*steps, strict=True)
+        after, actions, rewards = map(np.stack, columns)
+        all_obs, observed = np.concatenate([first[None], after]), list(zip(*seen, strict=True))
         result: dict[str, Any] = {
-            "return": columns[2].sum(axis=0),
-            "feature": self._measured(Trajectory(columns[0], np.array(natives), columns[2], infos, ()), observed),
-            "length": len(actions),
+            "return": rewards.sum(axis=0),
+            "feature": self._measured(Trajectory(all_obs, np.array(natives), rewards, infos, ()), observed),
+            "length": len(steps),
             "terminated": terminated,
         }
         if record == "steps":
-            result["steps"] = columns
-        if record == "poses":
-            position, rotation = (np.stack(column) for column in zip(*frames, strict=True))
-            # A foot is a feature of which True or False is observed.
-            contact = [seen if isinstance(seen[0], bool) else [False] * len(actions) for seen in observed]
-            result["reward"], result["contact"] = columns[2], np.array(contact, bool).reshape(-1, len(actions)).T
-            result["position"], result["rotation"] = position, rotation
-            result["robot"] = self._robot()
+            result["steps"] = all_obs, actions, rewards
+        if poses:
+            result["replay"] = self._replay(poses, rewards, observed)
         return result
+
+    def _replay(self, poses: Sequence[Any], rewards: np.ndarray, observed: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """The fields of a `moqd.Replay`."""
+        robot, num_steps = self._env.unwrapped, len(rewards)
+        position, rotation = (np.stack(column) for column in zip(*poses, strict=True))
+        # A foot is a feature of which True or False is observed.
+        contact = [seen if isinstance(seen[0], bool) else [False] * num_steps for seen in observed]
+        return {
+            "time": np.arange(num_steps + 1) * float(robot.dt),
+            "position": position,
+            "rotation": rotation,
+            "body_names": tuple(robot.model.body(i).name or f"body {i}" for i in range(1, robot.model.nbody)),
+            **shapes_of(robot.model),
+            "reward": rewards,
+            "contact": np.array(contact, bool).reshape(-1, num_steps).T,
+        }
 
     def _measured(self, trajectory: Trajectory, observed: Sequence[Sequence[Any]]) -> list[float]:
         values = []
@@ -160,41 +159,35 @@ class Episodes:
         data = self._env.unwrapped.data
         return data.xpos[1:].copy(), data.xquat[1:].copy()
 
-    def _robot(self) -> dict[str, Any]:
-        """Names of the bodies, and their spheres and capsules: other shapes are left out."""
-        model = self._env.unwrapped.model
-        shapes = np.flatnonzero((model.geom_bodyid > 0) & np.isin(model.geom_type, (SPHERE, CAPSULE)))
-        half = np.where(model.geom_type[shapes] == CAPSULE, model.geom_size[shapes, 1], 0.0)
-        w, x, y, z = model.geom_quat[shapes].T
-        along = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=1) * half[:, None]
-        middle = model.geom_pos[shapes]
-        return {
-            "seconds": float(self._env.unwrapped.dt),
-            "body_names": tuple(model.body(i).name or f"body {i}" for i in range(1, model.nbody)),
-            "shape_body": model.geom_bodyid[shapes] - 1,
-            "shape_start": middle - along,
-            "shape_end": middle + along,
-            "shape_radius": model.geom_size[shapes, 0].copy(),
-        }
-
 
 @no_type_check
-class quiet:  # noqa: N801
-    """Where an environment's code runs: its warnings stay away, and those of MuJoCo's."""
+def shapes_of(model: Any) -> dict[str, np.ndarray]:
+    """The spheres and capsules of a MuJoCo robot as a `moqd.Replay` has them; other shapes are left out."""
+    shapes = np.flatnonzero((model.geom_bodyid > 0) & np.isin(model.geom_type, (SPHERE, CAPSULE)))
+    half = np.where(model.geom_type[shapes] == CAPSULE, model.geom_size[shapes, 1], 0.0)
+    w, x, y, z = model.geom_quat[shapes].T
+    along = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=1) * half[:, None]
+    middle = model.geom_pos[shapes]
+    return {
+        "shape_body": model.geom_bodyid[shapes] - 1,
+        "shape_start": middle - along,
+        "shape_end": middle + along,
+        "shape_radius": model.geom_size[shapes, 0].copy(),
+    }
 
-    def __enter__(self) -> None:
-        self._lenient = ExitStack()
-        self._lenient.enter_context(warnings.catch_warnings())
-        self._lenient.enter_context(np.errstate(all="ignore"))
+
+@contextmanager
+@no_type_check
+def quiet() -> Iterator[None]:
+    """Where an environment's code runs: its warnings stay away, and those of MuJoCo's."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"), ExitStack() as restored:
         warnings.simplefilter("ignore")
         with suppress(ImportError):
             import mujoco
 
-            self._lenient.callback(mujoco.set_mju_user_warning, mujoco.get_mju_user_warning())
+            restored.callback(mujoco.set_mju_user_warning, mujoco.get_mju_user_warning())
             mujoco.set_mju_user_warning(lambda message: None)  # by default: MUJOCO_LOG.TXT in the current folder
-
-    def __exit__(self, *_: object) -> None:
-        self._lenient.close()
+        yield
 
 
 @no_type_check

@@ -32,10 +32,6 @@ def fingerprint(*values: Any) -> bytes:
     return sha.digest()
 
 
-class _OpaqueError(Exception):
-    """There is an object that cannot be looked into."""
-
-
 def _tokens(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
     """`seen` are those that may come up again within themselves."""
     if type(value) in PLAIN or isinstance(value, PurePath):
@@ -69,7 +65,7 @@ def _tokens(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
     elif hasattr(value, "__wrapped__") and _name_of_installed(type(value)) is not None:  # as by functools.cache
         yield from _tokens((type(value), value.__wrapped__), seen)
     else:
-        raise _OpaqueError
+        raise TypeError(f"a {type(value).__name__} cannot be looked into")
 
 
 def _items(container: Any, seen: dict[int, Any]) -> Iterator[bytes]:
@@ -112,7 +108,7 @@ def _texts(module: ModuleType) -> Iterator[bytes]:
     """The text of a module, or of all modules of a package."""
     file = getattr(module, "__file__", None)
     if file is None or Path(file).suffix != ".py":
-        raise _OpaqueError
+        raise TypeError(f"module {module.__name__} has no text")
     folder = Path(file).parent
     for path in sorted(folder.rglob("*.py")) if hasattr(module, "__path__") else [Path(file)]:
         yield path.relative_to(folder).as_posix().encode()

@@ -5,7 +5,7 @@ state, in which `state.obs` is what the network sees and `state.done` whether th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -18,14 +18,15 @@ from moqd.core.networks import Policy, apply_policy
 from moqd.core.types import Key
 from moqd.io.errors import InputError
 from moqd.io.options import is_count
-from moqd.tasks.function import first_line
+from moqd.tasks.checks import explained, require, require_count, require_counts
+from moqd.tasks.policies import control_rate
 from moqd.tasks.rollout import RolloutTask, Step
-from moqd.tasks.task import numbers
 
 State: TypeAlias = Any
 """The environment's own: a pytree with `obs` and `done`."""
 Measure: TypeAlias = Callable[[State], Any]
 """A number from the state after a step."""
+FEATURE = "(function of the state, (lowest, highest))"
 
 
 class StateFeature(NamedTuple):
@@ -65,10 +66,9 @@ def jax_env_task(
     every policy is averaged over so many random resets. `reset` is given a raw key (uint32), which all of `jax.random`
     takes. `action_size` is that of the environment, and `observe` gives its `obs`, unless they are given.
     """
-    if not isinstance(objectives, Mapping) or not all(map(callable, objectives.values())):
-        raise InputError(f"objectives is {objectives!r}; give a function of the state for each name.")
-    if not isinstance(features, Mapping):
-        raise InputError(f"features is {features!r}; give (function of the state, (lowest, highest)) for each name.")
+    sound = isinstance(objectives, Mapping) and all(map(callable, objectives.values()))
+    require(sound, "objectives", objectives, "a function of the state for each name")
+    require(isinstance(features, Mapping), "features", features, f"for each name {FEATURE}")
     if resamples is not None and initial_state is not None:
         raise InputError("both resamples and initial_state are given; give one, as resamples start at random.")
     measured = {name: _state_feature(name, entry) for name, entry in features.items()}
@@ -96,18 +96,8 @@ def jax_env_task(
 def _state_feature(name: str, entry: Any) -> StateFeature:
     feature = StateFeature(*entry) if isinstance(entry, (tuple, list)) and len(entry) in (2, 3) else None
     if feature is None or not callable(feature.measure) or feature.of not in ("mean", "final"):
-        raise InputError(
-            f"the feature {name!r} is {entry!r}; give (function of the state, (lowest, highest)), and as a third entry "
-            '"final" if it is of the last state and not the mean.'
-        )
+        raise InputError(f'the feature {name!r} is {entry!r}; give {FEATURE}, and "final" after it for the last value.')
     return feature
-
-
-class Shapes(NamedTuple):
-    """What the environment gives."""
-
-    state: State
-    num_obs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,48 +105,40 @@ class JaxEnvTask(RolloutTask):
     """Policies in an environment that is written in JAX; made by `jax_env_task`."""
 
     env: Any = field(repr=False)
-    objectives: Mapping[str, Measure] = field(kw_only=True, repr=False)
-    features: Mapping[str, StateFeature] = field(kw_only=True, repr=False)
-    episode_length: int = field(kw_only=True)
-    hidden_sizes: Sequence[int] = field(kw_only=True)
-    resamples: int | None = field(kw_only=True)
-    seed: int = field(kw_only=True)
-    action_size: Any = field(kw_only=True)
-    initial_state: State | None = field(kw_only=True, repr=False)
+    _: KW_ONLY
+    objectives: Mapping[str, Measure] = field(repr=False)
+    features: Mapping[str, StateFeature] = field(repr=False)
+    episode_length: int
+    hidden_sizes: Sequence[int]
+    resamples: int | None
+    seed: int
+    action_size: Any
+    initial_state: State | None = field(repr=False)
     """Where every episode starts that is not resampled."""
-    observe: Callable[[State], Any] | None = field(kw_only=True, repr=False)
+    observe: Callable[[State], Any] | None = field(repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not callable(getattr(self.env, "reset", None)) or not callable(getattr(self.env, "step", None)):
-            raise InputError(f"env is {self.env!r}; give an environment with reset(key) and step(state, action).")
-        for name, least in (("episode_length", 1), ("seed", 0)):
-            if not is_count(getattr(self, name), least):
-                raise InputError(f"{name} is {getattr(self, name)!r}; give a whole number of at least {least}.")
-        if not isinstance(self.hidden_sizes, Sequence) or not all(map(is_count, self.hidden_sizes)):
-            raise InputError(f"hidden_sizes is {self.hidden_sizes!r}; give a list of whole numbers of at least 1.")
-        if self.resamples is not None and not is_count(self.resamples):
-            raise InputError(f"resamples is {self.resamples!r}; give a whole number of at least 1, or None.")
-        size = self.action_size
-        size = int(size) if isinstance(size, np.integer) else size
-        if not is_count(size):
-            raise InputError(
-                f"the action_size of the environment of task {self.name!r} is {size!r}; give action_size=, how many "
-                "numbers an action has."
-            )
+        sound = callable(getattr(self.env, "reset", None)) and callable(getattr(self.env, "step", None))
+        require(sound, "env", self.env, "an environment with reset(key) and step(state, action)")
+        require_count("episode_length", self.episode_length)
+        require_count("seed", self.seed, 0)
+        require_counts("hidden_sizes", self.hidden_sizes)
+        require_count("resamples", self.resamples, optional=True)
+        size = int(self.action_size) if isinstance(self.action_size, np.integer) else self.action_size
+        what = f"the action_size of the environment of task {self.name!r}"
+        require(is_count(size), what, size, "action_size=, how many numbers an action has")
         object.__setattr__(self, "action_size", size)
         self._shapes  # noqa: B018  which checks the environment
 
     @cached_property
     def policy(self) -> Policy:
-        with jax.ensure_compile_time_eval():
-            seconds = numbers(getattr(self.env, "dt", None))
         return Policy(
-            num_obs=self._shapes.num_obs,
+            num_obs=jax.eval_shape(self._obs, self._shapes).shape[0],
             num_actions=self.action_size,
             hidden_sizes=tuple(self.hidden_sizes),
             apply=apply_policy,
-            control_rate=round(1 / float(seconds), 3) if seconds.ndim == 0 and seconds > 0 else None,
+            control_rate=control_rate(self.env),
         )
 
     @property
@@ -184,20 +166,23 @@ class JaxEnvTask(RolloutTask):
         """Where all episodes start that are not resampled."""
         with jax.ensure_compile_time_eval():
             if self.initial_state is not None:
-                return _of_dtypes(self.initial_state, self._shapes.state)
+                return _of_dtypes(self.initial_state, self._shapes)
             return jax.jit(self._reset)(jax.random.key(self.seed))
 
     def _reset(self, key: Key) -> State:
-        return _of_dtypes(self.env.reset(jax.random.key_data(key)), self._shapes.state)
+        return _of_dtypes(self.env.reset(jax.random.key_data(key)), self._shapes)
 
     def _obs(self, state: State) -> Float[Array, "obs"]:
-        return jnp.asarray(state.obs if self.observe is None else self.observe(state), jnp.float32)
+        return jnp.asarray(self._observed(state), jnp.float32)
+
+    def _observed(self, state: State) -> Any:
+        return state.obs if self.observe is None else self.observe(state)
 
     def _step(self, state: State, action: Float[Array, "act"]) -> tuple[Any, ...]:
         """State, observation, rewards, features and whether it is done, of one episode."""
         after = self.env.step(state, action)
         return (
-            _of_dtypes(after, self._shapes.state),
+            _of_dtypes(after, self._shapes),
             self._obs(after),
             _vector([reward(after) for reward in self.objectives.values()]) * self.direction,
             _vector([feature.measure(after) for feature in self.features.values()]),
@@ -205,37 +190,31 @@ class JaxEnvTask(RolloutTask):
         )
 
     @cached_property
-    def _shapes(self) -> Shapes:
-        """As JAX traces one step. What of the environment or the functions does not fit is said here."""
+    def _shapes(self) -> State:
+        """Of the state, as JAX traces one step. What of the environment or the functions does not fit is said here."""
         key = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0)))
         is_reset = self.initial_state is None or self.resamples is not None
         state = self._shape("reset", self.env.reset, key) if is_reset else self.initial_state
         action = jax.ShapeDtypeStruct((self.action_size,), jnp.float32)
         after = self._shape("step", self.env.step, state, action)
         self._check_same_form(state, after)
-        obs = self._shape("obs", lambda state: state.obs if self.observe is None else self.observe(state), after)
+        obs = self._shape("obs", self._observed, after)
         shape = getattr(obs, "shape", None)  # a dictionary has none
         if shape is None or len(shape) != 1:
             what = f"of shape {shape}" if shape else "one number" if shape == () else f"a {type(obs).__name__}"
-            raise InputError(
-                f"what is observed in task {self.name!r} is {what}, not a vector; give observe=, a function of the "
-                'state that makes one, such as lambda state: state.obs["state"].'
-            )
+            advice = 'give observe=, a function that makes one, such as lambda state: state.obs["state"]'
+            raise InputError(f"what is observed in task {self.name!r} is {what}, not a vector; {advice}.")
         self._check_number("done", lambda state: state.done, after)
         for name, reward in self.objectives.items():
             self._check_number(f"objective {name!r}", reward, after)
         for name, feature in self.features.items():
             self._check_number(f"feature {name!r}", feature.measure, after)
-        return Shapes(after, shape[0])
+        return after
 
     def _shape(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        try:
+        advice = "an environment and its functions are written with jax.numpy."
+        with explained(f"{what} of task {self.name!r} cannot be traced by JAX", advice):
             return jax.eval_shape(function, *arguments)
-        except Exception as error:
-            raise InputError(
-                f"{what} of task {self.name!r} raised {type(error).__name__} when JAX traced it "
-                f"({first_line(error)}); an environment and its functions are written with jax.numpy."
-            ) from error
 
     def _check_number(self, what: str, measure: Measure, state: State) -> None:
         found = self._shape(what, measure, state)
@@ -245,17 +224,12 @@ class JaxEnvTask(RolloutTask):
 
     def _check_same_form(self, state: State, after: State) -> None:
         """Of the states before and after a step; other dtypes are mended."""
-        structure: Callable[[Any], Any] = jax.tree.structure
-        before, then = (
-            {jax.tree_util.keystr(path): np.shape(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-            for tree in (state, after)
-        )
-        if before != then or structure(state) != structure(after):
-            where = [path for path in (before | then) if before.get(path) != then.get(path)]
-            raise InputError(
-                f"step of task {self.name!r} gives a state of another form than it was given"
-                f"{f', in {where[0]}' if where else ''}; reset and step must give the same arrays, of the same shapes."
-            )
+        (before, form), (then, other) = (jax.tree_util.tree_flatten_with_path(tree) for tree in (state, after))
+        shapes = [{jax.tree_util.keystr(path): np.shape(leaf) for path, leaf in leaves} for leaves in (before, then)]
+        where = [path for path in shapes[0] | shapes[1] if shapes[0].get(path) != shapes[1].get(path)]
+        if where or form != other:  # type: ignore[operator]
+            what = f"step of task {self.name!r} gives a state of another form{f', in {where[0]}' if where else ''}"
+            raise InputError(f"{what}; reset and step must give the same arrays, of the same shapes.")
 
 
 def _vector(values: Sequence[Any]) -> Float[Array, "values"]:

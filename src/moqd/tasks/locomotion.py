@@ -8,7 +8,6 @@ import contextlib
 import importlib
 import io
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -22,8 +21,11 @@ from jaxtyping import Array, Float, Shaped
 
 from moqd.core.devices import LANES, compiled, num_tiles, on_one
 from moqd.core.networks import MLP, Policy, apply_policy
-from moqd.io.errors import InputError, unknown_name
-from moqd.io.options import is_count
+from moqd.io.errors import InputError, known_name
+from moqd.io.extras import need
+from moqd.tasks.checks import require_count
+from moqd.tasks.episode import quiet, shapes_of
+from moqd.tasks.policies import FREE, control_rate, joint_names
 from moqd.tasks.rollout import Episodes, RolloutTask, Step
 from moqd.tasks.task import Replay
 from moqd.tasks.unrolled import computed, unrolled
@@ -78,43 +80,17 @@ UNITS = {
 }
 CONTACT_UNIT = "share of steps on the ground"
 ANT = ("front left foot", "front right foot", "back left foot", "back right foot")
+RUN = {"forward velocity": FORWARD, "energy": ENERGY}
+RUN_CHEETAH = {"forward velocity": _metric("reward_run"), "energy": ENERGY}
+RUN_ANYWHERE = {"x velocity": _metric("x_velocity"), "y velocity": _metric("y_velocity"), "energy": ENERGY}
+JUMP = {"forward velocity": FORWARD, "jumping height": _height, "energy": ENERGY}
 SCENES = {
-    "ant-2": Scene(
-        "ant",
-        ANT,
-        {"forward velocity": FORWARD, "energy": ENERGY},
-        (-350, -4500),
-    ),
-    "ant-3": Scene(
-        "ant",
-        ANT,
-        {"x velocity": _metric("x_velocity"), "y velocity": _metric("y_velocity"), "energy": ENERGY},
-        (-1200, -1200, -4500),
-    ),
-    "halfcheetah-2": Scene(
-        "halfcheetah",
-        ("back foot", "front foot"),
-        {"forward velocity": _metric("reward_run"), "energy": ENERGY},
-        (-2000, -800),
-    ),
-    "hopper-2": Scene(
-        "hopper",
-        ("foot",),
-        {"forward velocity": FORWARD, "energy": ENERGY},
-        (-50, -2),
-    ),
-    "hopper-3": Scene(
-        "hopper",
-        ("foot",),
-        {"forward velocity": FORWARD, "jumping height": _height, "energy": ENERGY},
-        (-750, 0, -3),
-    ),
-    "walker-2": Scene(
-        "walker2d",
-        ("right foot", "left foot"),
-        {"forward velocity": FORWARD, "energy": ENERGY},
-        (-210, -15),
-    ),
+    "ant-2": Scene("ant", ANT, RUN, (-350, -4500)),
+    "ant-3": Scene("ant", ANT, RUN_ANYWHERE, (-1200, -1200, -4500)),
+    "halfcheetah-2": Scene("halfcheetah", ("back foot", "front foot"), RUN_CHEETAH, (-2000, -800)),
+    "hopper-2": Scene("hopper", ("foot",), RUN, (-50, -2)),
+    "hopper-3": Scene("hopper", ("foot",), JUMP, (-750, 0, -3)),
+    "walker-2": Scene("walker2d", ("right foot", "left foot"), RUN, (-210, -15)),
 }
 
 
@@ -143,11 +119,8 @@ class LocomotionTask(RolloutTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        config = self.config
-        if config.resamples is not None and not is_count(config.resamples):
-            raise InputError(f"resamples is {config.resamples!r}; give a whole number of at least 1, or None.")
-        if config.backend not in get_args(Backend):
-            raise unknown_name("backend", config.backend, get_args(Backend))
+        require_count("resamples", self.config.resamples, optional=True)
+        known_name("backend", self.config.backend, get_args(Backend))
 
     @property
     def fused(self) -> bool:
@@ -162,22 +135,20 @@ class LocomotionTask(RolloutTask):
 
     @cached_property
     def policy(self) -> Policy:
-        observed, moved = _layout(self._robot.sys.mj_model)
-        with jax.ensure_compile_time_eval():
-            control_rate = round(1 / float(self._robot.dt), 3)
+        position, velocity, moved = joint_names(self._robot.sys.mj_model)
+        # Where a robot is, it does not observe: one number, or two where it does not move in a plane.
+        unseen = 2 if self._robot.sys.mj_model.jnt_type[0] == FREE else 1
         return Policy(
-            num_obs=len(observed),
+            num_obs=len(position) + len(velocity) - unseen,
             num_actions=self._robot.action_size,
             hidden_sizes=tuple(self.config.hidden_sizes),
             apply=apply_policy,
-            obs_names=observed,
-            action_names=moved,
-            control_rate=control_rate,
+            obs_names=(*position[unseen:], *velocity),
+            action_names=tuple(moved),
+            control_rate=control_rate(self._robot),
         )
 
-    def replay(self, genotype: MLP) -> Replay:
-        """The episode of one policy from the fixed initial state."""
-        return self.replay_one(genotype)
+    replay = RolloutTask.replay_one
 
     def replays(self, genotype: MLP) -> Iterator[Replay]:
         """Of a batch of policies, as smallest batches of it, so that they move as when they are evaluated."""
@@ -193,17 +164,13 @@ class LocomotionTask(RolloutTask):
         num_steps = int(last.totals.length[lane])
         position, rotation, contact = (rows[:num_steps] for rows in frames)
         start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], _rest(self.scene.robot, self.config.backend)[0].x)
-        body, shape_start, shape_end, radius = _capsules(self._robot.sys.mj_model)
         assert last.recorded is not None
         return Replay(
             time=np.arange(num_steps + 1) * float(self._robot.dt),
             position=np.concatenate([start.pos, position]),
             rotation=np.concatenate([start.rot, rotation]),
             body_names=tuple(self._robot.sys.link_names),
-            shape_body=body,
-            shape_start=shape_start,
-            shape_end=shape_end,
-            shape_radius=radius,
+            **shapes_of(self._robot.sys.mj_model),
             reward=np.asarray(last.recorded.reward)[lane, :num_steps],
             contact=contact > 0,
         )
@@ -251,13 +218,7 @@ class LocomotionTask(RolloutTask):
     def _step(self) -> Callable[..., Any]:
         """A control step of a batch, which is the last axis."""
         vectorise = unrolled if self.config.backend in UNROLLED else lambda f: jax.vmap(f, in_axes=-1, out_axes=-1)
-        step = vectorise(self._control_step)
-
-        def quiet(*arguments: Any) -> Any:
-            with _brax():
-                return step(*arguments)
-
-        return quiet
+        return _brax()(vectorise(self._control_step))
 
     def _control_step(self, state: Any, action: Float[Array, "act"]) -> tuple[Any, ...]:
         """State, observation, rewards, contacts and whether it fell, of one robot."""
@@ -291,10 +252,8 @@ class LocomotionTask(RolloutTask):
         links = sorted({int(body) - 1 for body in model.geom_bodyid[collides != 0] if body > 0})
         feet = [link for link in links if "foot" in names[link]] or links
         if len(feet) != len(self.scene.feet):
-            raise InputError(
-                f"{len(feet)} links of the robot {self.scene.robot!r} can touch the floor as feet, but "
-                f"{len(self.scene.feet)} are expected ({', '.join(self.scene.feet)}); use the robot as Brax has it."
-            )
+            found = f"{len(feet)} links of the robot {self.scene.robot!r} can touch the floor as feet"
+            raise InputError(f"{found}, but {len(self.scene.feet)} are expected; use the robot as Brax has it.")
         return feet
 
     @property
@@ -306,8 +265,7 @@ class LocomotionTask(RolloutTask):
 def _robot(name: str, backend: str) -> Any:
     with _brax(), jax.ensure_compile_time_eval():
         with _postponed("jaxopt"):  # for the generalized backend alone
-            from brax import envs
-            from brax.io import mjcf
+            envs, mjcf = need("brax.envs", "robots", "a robot"), need("brax.io.mjcf", "robots", "a robot")
 
         # Brax copies every array of the model once more, for which JAX compiles a program for each shape.
         usual, mjcf.jp = mjcf.jp, SimpleNamespace(array=jnp.asarray)
@@ -331,45 +289,6 @@ def _rest(name: str, backend: str) -> tuple[Any, Float[Array | np.ndarray, "obs"
             return computed(reset)
         with jax.ensure_compile_time_eval():
             return jax.jit(reset)()
-
-
-def _capsules(model: Any) -> tuple[Any, Any, Any, Any]:
-    """Body, start, end and radius of every shape of the robot, in the frame of its body."""
-    import mujoco
-
-    shapes = np.flatnonzero(model.geom_bodyid > 0)
-    along = np.zeros((len(shapes), 3))
-    for i, shape in enumerate(shapes):
-        if model.geom_type[shape] == mujoco.mjtGeom.mjGEOM_CAPSULE:
-            mujoco.mju_rotVecQuat(along[i], [0.0, 0.0, model.geom_size[shape, 1]], model.geom_quat[shape])
-        elif model.geom_type[shape] != mujoco.mjtGeom.mjGEOM_SPHERE:
-            raise InputError(f"shape {shape} of the robot is neither a capsule nor a sphere, so it cannot be replayed.")
-    middle = model.geom_pos[shapes]
-    return model.geom_bodyid[shapes] - 1, middle - along, middle + along, model.geom_size[shapes, 0]
-
-
-def _layout(model: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What each observation is, and which joint each action moves.
-
-    Brax's robots observe the positions of their joints, but not how far they have come (one number, or two where the
-    robot does not move in a plane), and then the velocities of all.
-    """
-    import mujoco
-
-    free = int(mujoco.mjtJoint.mjJNT_FREE)
-    position, velocity = [], []
-    for joint in range(model.njnt):
-        name = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, joint) or f"joint {joint}"
-        if model.jnt_type[joint] == free:
-            position += [f"{name} {part}" for part in ("x", "y", "z", *(f"quaternion {axis}" for axis in "wxyz"))]
-            velocity += [f"{name} {part} velocity" for part in ("x", "y", "z", "roll", "pitch", "yaw")]
-        else:
-            position.append(name)
-            velocity.append(f"{name} velocity")
-    joints = [int(model.actuator_trnid[i, 0]) for i in range(model.nu)]
-    moved = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, joint) or f"joint {joint}" for joint in joints]
-    unseen = 2 if model.jnt_type[0] == free else 1
-    return (*position[unseen:], *velocity), tuple(moved)
 
 
 class _Postponed(ModuleType):
@@ -398,12 +317,6 @@ def _postponed(*names: str) -> Iterator[None]:
 def _brax() -> Iterator[None]:
     """Where Brax's code runs: its notices and MuJoCo's log stay away, and JAX is as lenient as Brax needs it."""
     with _postponed("trimesh", "scipy.spatial"), contextlib.redirect_stdout(io.StringIO()):
-        import mujoco.mjx  # which prints that it has no Warp, and has meshes, of which these robots have none
-    handler = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda message: None)  # by default: MUJOCO_LOG.TXT in the current folder
-    try:
-        with warnings.catch_warnings(), jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        mujoco.set_mju_user_warning(handler)
+        need("mujoco.mjx", "robots", "a robot")  # prints that it has no Warp; has meshes, these robots none
+    with quiet(), jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield

@@ -7,7 +7,7 @@ on a logarithmic scale so does every factor: from 0.01 to 0.1 it is as far as fr
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from moqd.core.types import Genes
 from moqd.io.errors import InputError
-from moqd.tasks.task import check_pair, numbers
+from moqd.tasks.checks import is_interval, numbers, require, require_interval
 
 MOST_VALUES = 2**23
 """Of a whole number: more of them a gene, which is a float of 32 bits, does not tell apart."""
@@ -32,16 +32,13 @@ class Real:
 
     def __post_init__(self) -> None:
         given = f"Real({self.low!r}, {self.high!r}{', log=True' if self.log else ''})"
-        if not isinstance(self.log, bool):
-            raise InputError(f"log is {self.log!r}; give True or False.")
-        ends = numbers((self.low, self.high))
-        if ends.shape != (2,) or not np.all(np.isfinite(ends)) or ends[0] >= ends[1]:
+        require(isinstance(self.log, bool), "log", self.log, "True or False")
+        if not is_interval((self.low, self.high)):
             raise InputError(f"{given}: give two finite numbers, the lower one first.")
-        low, high = ends.tolist()
+        low, high = numbers((self.low, self.high)).tolist()
         if self.log and low <= 0:
-            raise InputError(
-                f"{given}: a logarithmic scale cannot reach {self.low!r}; give two positive numbers, or leave log out."
-            )
+            advice = "give two positive numbers, or leave log out"
+            raise InputError(f"{given}: a logarithmic scale cannot reach {self.low!r}; {advice}.")
         if self.log and math.log(low) == math.log(high):
             raise InputError(f"{given}: these have the same logarithm; leave log out.")
         object.__setattr__(self, "low", low)
@@ -60,10 +57,8 @@ class Integer:
         if not whole or self.low >= self.high:
             raise InputError(f"Integer({self.low!r}, {self.high!r}): give two whole numbers, the lower one first.")
         if self.number > MOST_VALUES:
-            raise InputError(
-                f"Integer({self.low}, {self.high}) has {self.number} values; give at most {MOST_VALUES}, or a pair of "
-                "floats, and round within the function."
-            )
+            advice = f"give at most {MOST_VALUES}, or a pair of floats, and round within the function"
+            raise InputError(f"Integer({self.low}, {self.high}) has {self.number} values; {advice}.")
 
     @property
     def number(self) -> int:
@@ -75,6 +70,8 @@ class Categorical:
     """One of some options: Categorical("steel", "oak", "glass")."""
 
     options: tuple[Any, ...]
+    low: ClassVar[int] = 0
+    """Of its index."""
 
     def __init__(self, *options: Any) -> None:
         if len(options) == 1 and isinstance(options[0], (list, tuple)):
@@ -82,11 +79,6 @@ class Categorical:
         if len(options) < 2 or any(option in options[:i] for i, option in enumerate(options)):
             raise InputError(f"Categorical{options}: give at least two options that differ.")
         object.__setattr__(self, "options", options)
-
-    @property
-    def low(self) -> int:
-        """Of its index."""
-        return 0
 
     @property
     def number(self) -> int:
@@ -109,15 +101,15 @@ class Space(NamedTuple):
     def genes(self) -> Genes:
         """What variation needs to know of them."""
         return Genes(
-            num_values=np.array([b.number if isinstance(b, (Integer, Categorical)) else 0 for b in self.bounds]),
+            num_values=np.array([0 if isinstance(b, (tuple, Real)) else b.number for b in self.bounds]),
             is_ordered=np.array([not isinstance(bound, Categorical) for bound in self.bounds]),
         )
 
     @property
     def num_designs(self) -> int | None:
         """How many there are; None where there are reals."""
-        numbers = [bound.number for bound in self.bounds if isinstance(bound, (Integer, Categorical))]
-        return math.prod(numbers) if len(numbers) == len(self.bounds) else None
+        num_values = self.genes.num_values.tolist()
+        return math.prod(num_values) if all(num_values) else None
 
     def vector(
         self, genotype: Float[Array | np.ndarray, "*batch parameters"]
@@ -132,7 +124,7 @@ class Space(NamedTuple):
         """low + unit * extent: whole numbers and choices take its floor, logarithmic scales its exponential."""
         lower, upper = _columns(map(_ends, self.bounds), unit, xp)
         value = xp.clip(lower + unit * (upper - lower), lower, upper)  # rounding may lead beyond them
-        discrete = np.array([_is_discrete(bound) for bound in self.bounds])
+        discrete = self.genes.num_values > 0
         if discrete.any():
             whole = xp.minimum(xp.floor(value), upper - xp.ones_like(upper))
             value = xp.where(xp.broadcast_to(discrete, unit.shape), whole, value)
@@ -148,16 +140,11 @@ class Space(NamedTuple):
 
     def values(self, vector: Float[np.ndarray, "parameters"]) -> dict[str, Any]:
         """Each parameter as it is: a float, an int, or one of the options."""
-        return {
-            name: _value(bound, number) for name, bound, number in zip(self.names, self.bounds, vector, strict=True)
-        }
+        return dict(zip(self.names, map(_value, self.bounds, vector), strict=True))
 
     def columns(self, vectors: Any) -> dict[str, Any]:
-        """Of vectors (batched, or traced) each parameter as an array; of whole numbers and choices, integers."""
-        return {
-            name: vectors[..., i].astype(int) if _is_discrete(bound) else vectors[..., i]
-            for i, (name, bound) in enumerate(zip(self.names, self.bounds, strict=True))
-        }
+        """Of vectors each parameter as an array; choices are options, or indices where JAX traces the function."""
+        return {name: _column(self.bounds[i], vectors[..., i]) for i, name in enumerate(self.names)}
 
     def genotype(self, values: Mapping[str, Any] | Sequence[Any]) -> Float[np.ndarray, "parameters"]:
         """Where some values lie in the unit cube."""
@@ -167,10 +154,7 @@ class Space(NamedTuple):
             values = [values[name] for name in self.names]
         if len(values) != len(self.names):
             raise InputError(f"{len(values)} parameters are given; give {len(self.names)}: {', '.join(self.names)}.")
-        return np.array(
-            [_unit(name, bound, value) for name, bound, value in zip(self.names, self.bounds, values, strict=True)],
-            np.float32,
-        )
+        return np.array(list(map(_unit, self.names, self.bounds, values)), np.float32)
 
 
 def _columns(pairs: Iterable[tuple[float, float]], unit: Any, xp: Any) -> Any:
@@ -187,8 +171,10 @@ def _ends(bound: Bound) -> tuple[float, float]:
     return bound.low, bound.low + bound.number
 
 
-def _is_discrete(bound: Bound) -> bool:
-    return isinstance(bound, (Integer, Categorical))
+def _column(bound: Bound, column: Any) -> Any:
+    if isinstance(bound, Categorical) and isinstance(column, np.ndarray):
+        return np.fromiter(bound.options, object)[column.astype(int)]  # they may be sequences themselves
+    return column if isinstance(bound, (tuple, Real)) else column.astype(int)
 
 
 def _value(bound: Bound, number: float) -> Any:
@@ -199,16 +185,14 @@ def _value(bound: Bound, number: float) -> Any:
 
 def _unit(name: str, bound: Bound, value: Any) -> float:
     if isinstance(bound, Categorical):
-        if value not in bound.options:
-            raise InputError(f"{name} is {value!r}; give one of {', '.join(map(repr, bound.options))}.")
+        require(value in bound.options, name, value, f"one of {', '.join(map(repr, bound.options))}")
         return (bound.options.index(value) + 0.5) / bound.number
     low, high = bound if isinstance(bound, tuple) else (bound.low, bound.high)
-    sound = isinstance(value, (int, float, np.number)) and math.isfinite(value) and low <= value <= high
-    if not sound or (isinstance(bound, Integer) and value != int(value)):
-        whole = "a whole number" if isinstance(bound, Integer) else "a number"
-        raise InputError(f"{name} is {value!r}; give {whole} from {low} to {high}.")
+    sound = isinstance(value, (int, float, np.number)) and math.isfinite(value) and bool(low <= value <= high)
     if isinstance(bound, Integer):
+        require(sound and int(value) == value, name, value, f"a whole number from {low} to {high}")
         return (value - low + 0.5) / bound.number
+    require(sound, name, value, f"a number from {low} to {high}")
     if isinstance(bound, Real):
         low, high, value = math.log(low), math.log(high), math.log(value)
     return (value - low) / (high - low)
@@ -216,28 +200,23 @@ def _unit(name: str, bound: Bound, value: Any) -> float:
 
 def space_of(bounds: Mapping[str, Bound] | Sequence[Bound], names: Sequence[str] = ()) -> Space:
     """The parameters that `bounds` describes: by name, or one after the other."""
-    by_name = isinstance(bounds, Mapping)
-    if not by_name and (isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray)):
-        raise InputError(f"bounds is {bounds!r}; give (lowest, highest) of each parameter, in a list or by name.")
+    sound = isinstance(bounds, Mapping | Sequence | np.ndarray) and not isinstance(bounds, str)
+    require(sound, "bounds", bounds, "(lowest, highest) of each parameter, in a list or by name")
     entries = tuple(bounds.values() if isinstance(bounds, Mapping) else bounds)
     if not entries:
         raise InputError("bounds is empty; give (lowest, highest) for each parameter.")
+    by_name = isinstance(bounds, Mapping)
     labels = tuple(bounds) if isinstance(bounds, Mapping) else tuple(f"bounds[{i}]" for i in range(len(entries)))
     for label, entry in zip(labels, entries, strict=True):
         if not isinstance(entry, (Real, Integer, Categorical)):
-            check_pair(label, entry)
+            require_interval(label, entry)
     if by_name and tuple(names) not in ((), labels):
         raise InputError("parameter_names is given, but bounds has names already; leave parameter_names out.")
     names = labels if by_name else tuple(names) or tuple(f"x{i}" for i in range(len(entries)))
-    if len(names) != len(entries) or len(set(names)) < len(names):
-        raise InputError(
-            f"parameter_names is {names}; give {len(entries)} different names, one for each of the bounds."
-        )
-    if by_name and not all(isinstance(name, str) and name.isidentifier() for name in names):
-        raise InputError(
-            f"bounds is of {', '.join(map(repr, names))}, which the function takes as arguments; give names that "
-            "Python takes for such, or a list of bounds."
-        )
+    differ = len(names) == len(set(names)) == len(entries)
+    require(differ, "parameter_names", names, f"{len(entries)} different names, one for each of the bounds")
+    usable = not by_name or all(isinstance(name, str) and name.isidentifier() for name in names)
+    require(usable, "bounds", bounds, "names that Python takes for arguments, or a list of bounds")
     return Space(names, tuple(map(_plain, entries)), by_name)
 
 

@@ -20,14 +20,15 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import cloudpickle
 
 from moqd.core.devices import num_cores
-from moqd.io.errors import InputError, unknown_name
-from moqd.io.options import is_count
+from moqd.io.errors import InputError, known_name
+from moqd.io.extras import need
 from moqd.tasks import worker
+from moqd.tasks.checks import explained, first_line, require, require_count
 
 EVALUATORS = ("here", "processes", "ray")
 MOST_MILLISECONDS = 2**31 - 1
@@ -52,34 +53,20 @@ class Result(NamedTuple):
     failure: Failure | None = None
 
 
-@runtime_checkable
-class Pool(Protocol):
-    """Calls a function with many arguments."""
-
-    def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
-        """The result of each call with its index, as they end."""
-
-    def close(self) -> None:
-        """Ends its processes."""
-
-
 def make_pool(
     evaluator: str, function: Callable[..., Any], *, workers: int | None = None, timeout: float | None = None
-) -> Pool:
+) -> "HerePool | WorkerPool":
     """The pool that `evaluator` names."""
-    check_pool(evaluator, workers=workers, timeout=timeout)
     if evaluator == "here":
         return HerePool(function)
     return (ProcessPool if evaluator == "processes" else RayPool)(function, workers, timeout)
 
 
-def check_pool(evaluator: str, *, workers: int | None, timeout: float | None) -> None:
-    if evaluator not in EVALUATORS:
-        raise unknown_name("evaluator", evaluator, EVALUATORS)
-    if workers is not None and not is_count(workers):
-        raise InputError(f"workers is {workers!r}; give a whole number of at least 1, or None for one per core.")
-    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
-        raise InputError(f"timeout is {timeout!r}; give seconds, more than 0, or None for no limit.")
+def check_pool(evaluator: str, *, workers: int | None = None, timeout: float | None = None) -> None:
+    known_name("evaluator", evaluator, EVALUATORS)
+    require_count("workers", workers, optional=True)
+    in_time = timeout is None or (isinstance(timeout, (int, float)) and 0 < timeout < math.inf)
+    require(in_time, "timeout", timeout, "seconds, more than 0, or None for no limit")
     if evaluator == "here" and (timeout is not None or workers is not None):
         given = "timeout" if timeout is not None else "workers"
         raise InputError(f'{given} is given, but the function is called in this process; pass evaluator="processes".')
@@ -95,33 +82,20 @@ class HerePool:
         for index, given in enumerate(arguments):
             yield index, _result(*worker.answer(self._function, given))
 
-    def close(self) -> None:
-        """There is nothing to end."""
-
 
 def _result(succeeded: bool, value: Any) -> Result:
     if succeeded:
         return Result(value)
     name, message, trace = value
-    first = next(iter(message.splitlines()), "no message")
-    return Result(failure=Failure("raised", f"it raised {name} ({first})", trace))
-
-
-@runtime_checkable
-class Worker(Protocol):
-    """Something that makes one call at a time; it is begun anew when it was lost or stopped."""
-
-    def call(self, arguments: Call) -> Result: ...
-
-    def stop(self) -> None: ...
+    return Result(failure=Failure("raised", f"it raised {name} ({first_line(message)})", trace))
 
 
 class WorkerPool:
-    """Calls by several workers, each from a thread of its own."""
+    """Calls by several workers, each from a thread of its own. One that was lost or stopped is begun anew."""
 
-    def __init__(self, workers: Sequence[Worker]) -> None:
+    def __init__(self, workers: Sequence["_Process | _Actor"]) -> None:
         self._workers = workers
-        self._end = weakref.finalize(self, _stop_all, workers)
+        self.close = weakref.finalize(self, _stop_all, workers)
 
     def calls(self, arguments: Sequence[Call]) -> Iterator[tuple[int, Result]]:
         waiting: queue.SimpleQueue[tuple[int, Call]] = queue.SimpleQueue()
@@ -129,7 +103,7 @@ class WorkerPool:
         for index, given in enumerate(arguments):
             waiting.put((index, given))
 
-        def serve(own: Worker) -> None:
+        def serve(own: "_Process | _Actor") -> None:
             try:
                 while True:
                     index, given = waiting.get_nowait()
@@ -161,9 +135,6 @@ class WorkerPool:
                         _stop_all(self._workers)  # again and again: one may just have been about to begin
                     thread.join(0.1)
 
-    def close(self) -> None:
-        self._end()
-
 
 class ProcessPool(WorkerPool):
     """Calls in processes of this machine."""
@@ -177,10 +148,7 @@ class RayPool(WorkerPool):
     """Calls by actors of a Ray cluster: that of an earlier `ray.init` or of RAY_ADDRESS, or one of this machine."""
 
     def __init__(self, function: Callable[..., Any], workers: int | None = None, timeout: float | None = None) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise InputError("evaluator='ray' needs Ray; install it with: pip install 'moqd[ray]'") from error
+        ray = need("ray", "ray", "evaluator='ray'")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if not ray.is_initialized():
@@ -190,16 +158,12 @@ class RayPool(WorkerPool):
 
 
 def _packed(function: Callable[..., Any]) -> bytes:
-    try:
+    advice = "make what it refers to inside the function, or in a module that it imports."
+    with explained("the function cannot be sent to another process", advice):
         return cloudpickle.dumps(function)
-    except Exception as error:
-        raise InputError(
-            f"the function cannot be sent to another process ({type(error).__name__}: {error}); make what it refers to "
-            "inside the function, or in a module that it imports."
-        ) from error
 
 
-def _stop_all(workers: Sequence[Worker]) -> None:
+def _stop_all(workers: Sequence["_Process | _Actor"]) -> None:
     for one in workers:
         one.stop()
 
@@ -241,7 +205,9 @@ class _Process:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=1)
             self.stop()
-            return Result(failure=Failure("died", f"its process died ({_cause(process.returncode)})"))
+            code = process.returncode
+            cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            return Result(failure=Failure("died", f"its process died ({cause})"))
         return _unpacked(message)
 
     def _answers(self, pipe: IO[bytes]) -> bool:
@@ -272,10 +238,6 @@ class _Process:
                 if pipe is not None:
                     with suppress(OSError):
                         pipe.close()
-
-
-def _cause(code: int) -> str:
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 class _Actor:

@@ -16,8 +16,8 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from moqd.core.devices import compiled, is_traced, on_all, sharded
 from moqd.core.networks import MLP, apply_policy
-from moqd.core.types import Evaluation, Key, Transition
-from moqd.tasks.policies import PolicyTask
+from moqd.core.types import Evaluation, Key
+from moqd.tasks.policies import PolicyTask, transitions_of
 from moqd.tasks.task import averaged
 
 State: TypeAlias = Any
@@ -99,13 +99,6 @@ class RolloutTask(PolicyTask):
         """Into how many tiles the rows of a device are divided, which are done one after the other."""
         return 1
 
-    def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
-        """Every policy's episode, with transitions; compiled."""
-        return self._evaluate(key, genotype, record=True)
-
-    def evaluate_fitness(self, key: Key, genotype: MLP) -> Evaluation:
-        return self._evaluate(key, genotype, record=False)
-
     def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
         if is_traced():
             return self._rollout(key, genotype, record)
@@ -129,9 +122,8 @@ class RolloutTask(PolicyTask):
         tile = batch // self.num_tiles(batch)
 
         def one_tile(recorded: Recorded | None, row: Int[Array, ""]) -> tuple[Recorded | None, Totals]:
-            some, their_keys = jax.tree.map(
-                lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, row, tile), (genotype, keys)
-            )
+            cut = partial(jax.lax.dynamic_slice_in_dim, start_index=row, slice_size=tile)
+            some, their_keys = jax.tree.map(cut, (genotype, keys))
             last = jax.lax.while_loop(
                 lambda episodes: (episodes.time < self.horizon) & jnp.any(episodes.alive),
                 lambda episodes: self.advance(some, episodes),
@@ -142,21 +134,19 @@ class RolloutTask(PolicyTask):
         rows = jnp.arange(0, batch, tile, dtype=jnp.int32)
         recorded, of_tiles = jax.lax.scan(one_tile, self.nothing_recorded(batch) if record else None, rows)
         totals = jax.tree.map(lambda leaf: leaf.reshape(batch, *leaf.shape[2:]), of_tiles)
-        time, ended = jnp.arange(self.horizon)[None, :], totals.length[:, None]
-        mean = totals.feature / jnp.maximum(ended, 1).astype(jnp.float32)
-        terminated = (time == ended - 1) & totals.terminated[:, None]
+        mean = totals.feature / jnp.maximum(totals.length[:, None], 1).astype(jnp.float32)
+        transitions = None if recorded is None else transitions_of(recorded, totals.length, totals.terminated)
         return Evaluation(
             fitness=totals.fitness,
             feature=jnp.where(self.of_last_state, totals.feature, mean),
             valid=~totals.failed,
-            transitions=None if recorded is None else Transition(*recorded, terminated=terminated, valid=time < ended),
+            transitions=transitions,
             num_steps=totals.length,
         )
 
     def nothing_recorded(self, batch: int) -> Recorded:
         """Where the steps of a batch will be recorded."""
-        sizes = (self.policy.num_obs, self.policy.num_actions, self.num_objectives, self.policy.num_obs)
-        return Recorded(*(jnp.zeros((batch, self.horizon, size), jnp.float32) for size in sizes))
+        return Recorded(*(jnp.zeros((batch, self.horizon, size), jnp.float32) for size in self.step_sizes))
 
     def first(
         self, genotype: MLP, keys: Shaped[Array, "batch"] | None, recorded: Recorded | None, row: Int[Array, ""]

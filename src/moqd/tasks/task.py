@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from moqd.core.networks import Policy
 from moqd.core.types import Evaluation, Genes, Genotype, Key, Transition
-from moqd.io.errors import InputError, unknown_name
+from moqd.io.errors import InputError, known_name
+from moqd.tasks.checks import numbers, require, require_extent
 
 
 class Replay(NamedTuple):
@@ -143,37 +144,28 @@ class Task(ABC):
     def __post_init__(self) -> None:
         for name in ("objective_names", "minimised", "feature_names", "feature_bounds"):
             value = getattr(self, name)
-            if isinstance(value, str) or not isinstance(value, Sequence):
-                raise InputError(f"{name} is {value!r}; give a list.")
+            require(isinstance(value, Sequence) and not isinstance(value, str), name, value, "a list")
             object.__setattr__(self, name, tuple(tuple(v) if isinstance(v, list) else v for v in value))
         if not self.objective_names:
             raise InputError("objective_names is empty; name at least one objective.")
         for name in ("objective_names", "feature_names"):
             names = getattr(self, name)
-            if len(set(names)) < len(names):
-                raise InputError(f"{name} is {names}; every name may stand there only once.")
+            require(len(set(names)) == len(names), name, names, "every name only once")
         for name in self.minimised:
-            if name not in self.objective_names:
-                raise unknown_name("objective", name, self.objective_names, of="minimised")
-        if not isinstance(self.units, Mapping) or not all(isinstance(unit, str) for unit in self.units.values()):
-            raise InputError(f'units is {self.units!r}; give a unit for each name, such as {{"weight": "kg"}}.')
-        measured = (*self.objective_names, *self.feature_names)
+            known_name("objective", name, self.objective_names, of="minimised")
+        sound = isinstance(self.units, Mapping) and all(isinstance(unit, str) for unit in self.units.values())
+        require(sound, "units", self.units, 'a unit for each name, such as {"weight": "kg"}')
         for name in self.units:
-            if name not in measured:
-                raise unknown_name("objective or feature", name, measured, of="units")
-        if len(self.feature_bounds) != len(self.feature_names):
-            raise InputError(
-                f"feature_bounds has {len(self.feature_bounds)} entries, but feature_names has "
-                f"{len(self.feature_names)}; give one (lowest, highest) for each feature."
-            )
-        check_bounds("feature_bounds", self.feature_bounds)
+            known_name("objective or feature", name, (*self.objective_names, *self.feature_names), of="units")
+        bounds = self.feature_bounds
+        require(len(bounds) == self.num_features, "feature_bounds", bounds, "(lowest, highest) for each feature name")
+        for index, entry in enumerate(bounds):
+            require_extent(f"feature_bounds[{index}]", entry)
         if self.reference_point is not None:
             point = numbers(self.reference_point)
-            if point.shape != (self.num_objectives,) or not np.all(np.isfinite(point)):
-                raise InputError(
-                    f"reference_point is {self.reference_point}; give {self.num_objectives} finite numbers, one for "
-                    f"each of {', '.join(self.objective_names)}."
-                )
+            wanted = f"{self.num_objectives} finite numbers, one for each of {', '.join(self.objective_names)}"
+            sound = point.shape == (self.num_objectives,) and bool(np.all(np.isfinite(point)))
+            require(sound, "reference_point", self.reference_point, wanted)
             object.__setattr__(self, "reference_point", tuple(point.tolist()))
 
     @property
@@ -216,19 +208,15 @@ def averaged(evaluation: Evaluation, resamples: int) -> Evaluation:
 
 def validated(task: Task, evaluation: Evaluation) -> Evaluation:
     """The evaluation with its shapes checked, `valid` False wherever a number is not finite, and no NaN passed on."""
-    fitness, feature, valid = evaluation.fitness, evaluation.feature, evaluation.valid
+    fitness, feature, valid, violation = evaluation.fitness, evaluation.feature, evaluation.valid, evaluation.violation
     batch = valid.shape[0]
-    for name, value, expected in (("fitness", fitness, task.num_objectives), ("feature", feature, task.num_features)):
-        if value.shape != (batch, expected):
-            raise InputError(
-                f"task {task.name!r} gave {name} of shape {value.shape}; {(batch, expected)} is expected, "
-                f"{expected} numbers for each of {batch} solutions."
-            )
+    shapes = {"fitness": (batch, task.num_objectives), "feature": (batch, task.num_features), "violation": (batch,)}
+    for name, shape in shapes.items():
+        value = getattr(evaluation, name)
+        if value is not None and value.shape != shape:
+            raise InputError(f"task {task.name!r} gave {name} of shape {value.shape}; {shape} is expected.")
     valid = valid & jnp.all(jnp.isfinite(fitness), axis=1) & jnp.all(jnp.isfinite(feature), axis=1)
-    violation = evaluation.violation
     if violation is not None:
-        if violation.shape != (batch,):
-            raise InputError(f"task {task.name!r} gave violation of shape {violation.shape}; {(batch,)} is expected.")
         valid &= jnp.isfinite(violation)
         violation = jnp.where(valid, jnp.maximum(violation, 0), 0).astype(jnp.float32)
     if evaluation.transitions is not None:
@@ -246,32 +234,3 @@ def _all_finite(transitions: Transition) -> Bool[Array, "episodes"]:
     columns = (transitions.obs, transitions.action, transitions.reward, transitions.next_obs)
     finite = jnp.stack([jnp.all(jnp.isfinite(column), axis=-1) for column in columns]).all(axis=0)
     return jnp.all(finite | ~transitions.valid, axis=1)
-
-
-def numbers(value: object) -> Float[np.ndarray, "..."]:
-    """The value as an array of floats; NaN, which no check lets pass, if it is none."""
-    try:
-        return np.asarray(value, float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
-
-
-def check_bounds(argument: str, bounds: Sequence[tuple[float, float]]) -> None:
-    """Every entry must be (lowest, highest), in floats of 32 bits too."""
-    for index, entry in enumerate(bounds):
-        check_pair(f"{argument}[{index}]", entry)
-        with np.errstate(all="ignore"):
-            lowest, highest = np.asarray(entry, np.float32)
-            extent = highest - lowest
-        if not np.finfo(np.float32).tiny <= extent < np.inf:
-            raise InputError(
-                f"{argument}[{index}] is {entry}, whose extent is 0 or infinite in floats of 32 bits, which features "
-                "are; subtract an offset from the feature, or scale it."
-            )
-
-
-def check_pair(argument: str, entry: object) -> None:
-    """It must be (lowest, highest), finite, and the lowest below the highest."""
-    pair = numbers(entry)
-    if pair.shape != (2,) or not np.all(np.isfinite(pair)) or pair[0] >= pair[1]:
-        raise InputError(f"{argument} is {entry}; give (lowest, highest), finite, with lowest < highest.")

@@ -10,6 +10,7 @@ one length, which XLA fuses into a few loops.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import compress, islice
 from typing import Any, NamedTuple
 
 import jax
@@ -80,13 +81,12 @@ class _Interpreter:
         if name == "device_put":
             return inputs
         if name == "platform_index":
-            return [_platform_index(parameters["platforms"])]
+            backend = jax.default_backend()
+            matches = [names is None or backend in names for names in parameters["platforms"]]
+            return [np.asarray(matches.index(True), np.int32)]
         if name == "cond" and _is_known(inputs[0]):
             return self.evaluate(parameters["branches"][int(inputs[0])], inputs[1:])
-        if (
-            name == "scan"
-            and parameters["num_carry"] == len(equation.outvars) == len(inputs) - parameters["num_consts"]
-        ):
+        if name == "scan" and _has_only_carry(equation):
             return self._loop(parameters, inputs)
         places = _places(name, parameters, inputs) if name in WINDOWS else None
         if places is not None:
@@ -140,7 +140,7 @@ class _Interpreter:
         a, b = _matrices(left, left_batch, left_sum), _matrices(right, right_batch, right_sum)
         a, b = np.broadcast_arrays(a[:, :, :, None], b[:, :, None, :])
         products = [self._scalar(jax.lax.mul_p, pair, output.dtype) for pair in zip(a.flat, b.flat, strict=True)]
-        return self._reduce(jax.lax.add_p, _objects(products), output)
+        return self._reduce(jax.lax.add_p, np.fromiter(products, object), output)
 
     def _scatter(self, combine: Any, places: Value, operand: Value, updates: Value, output: Any) -> Value:
         results = list(operand.flat)
@@ -156,15 +156,13 @@ class _Interpreter:
         changes = [before is not after for before, after in pairs]
 
         def pack(interpreter: _Interpreter, values: Sequence[Value]) -> list[jax.Array]:
-            changing = [
-                pair for pair, change in zip(zip(values, body.out_avals, strict=True), changes, strict=True) if change
-            ]
+            changing = compress(zip(values, body.out_avals, strict=True), changes)
             return [interpreter._vector(scalar, aval.dtype) for value, aval in changing for scalar in value.flat]
 
         def unpack(vectors: list[jax.Array]) -> list[Value]:
             rest = iter(vectors)
             return [
-                _objects([next(rest) for _ in value.flat]).reshape(value.shape) if change else value
+                np.fromiter(islice(rest, value.size), object).reshape(value.shape) if change else value
                 for value, change in zip(carry, changes, strict=True)
             ]
 
@@ -176,9 +174,8 @@ class _Interpreter:
 
     def _as_vmap(self, equation: Any, inputs: list[Value]) -> list[Value]:
         """Whatever has no rule of its own."""
-        joined = [
-            self.join(value, variable.aval.dtype) for value, variable in zip(inputs, equation.invars, strict=True)
-        ]
+        dtypes = [variable.aval.dtype for variable in equation.invars]
+        joined = list(map(self.join, inputs, dtypes))
         results = jax.vmap(partial(equation.primitive.bind, **equation.params), in_axes=-1, out_axes=-1)(*joined)
         return [_split(result) for result in (results if equation.primitive.multiple_results else [results])]
 
@@ -303,31 +300,22 @@ def _matrices(value: Value, batch: Sequence[int], summed: Sequence[int]) -> Valu
 
 def _split(array: jax.Array) -> Value:
     """An array with the batch last, as an array of vectors."""
-    return _objects(array.reshape(-1, array.shape[-1])).reshape(array.shape[:-1])
-
-
-def _objects(scalars: Iterable[Any]) -> Value:
-    scalars = list(scalars)
-    result = np.empty(len(scalars), object)
-    for i, scalar in enumerate(scalars):
-        result[i] = scalar
-    return result
+    return np.fromiter(array.reshape(-1, array.shape[-1]), object).reshape(array.shape[:-1])
 
 
 def _array(scalars: Iterable[Any], like: Any) -> Value:
     """In the shape of `like`: an array of numbers if all are known, otherwise of objects."""
     scalars = list(scalars)
     known = not any(isinstance(scalar, jax.Array) for scalar in scalars)
-    return (np.array(scalars, like.dtype) if known else _objects(scalars)).reshape(like.shape)
+    return (np.array(scalars, like.dtype) if known else np.fromiter(scalars, object)).reshape(like.shape)
 
 
 def _is_known(value: Value) -> bool:
     return value.dtype != object
 
 
-def _platform_index(platforms: Sequence[Sequence[str] | None]) -> Value:
-    backend = jax.default_backend()
-    return np.asarray(next(i for i, names in enumerate(platforms) if names is None or backend in names), np.int32)
+def _has_only_carry(scan: Any) -> bool:
+    return scan.params["num_carry"] == len(scan.outvars) == len(scan.invars) - scan.params["num_consts"]
 
 
 def _broadcast_in_dim(shape: tuple[int, ...], parameters: dict[str, Any], value: Value) -> Value:
@@ -335,12 +323,8 @@ def _broadcast_in_dim(shape: tuple[int, ...], parameters: dict[str, Any], value:
     return np.broadcast_to(value.reshape([sizes.get(axis, 1) for axis in range(len(shape))]), shape)
 
 
-def _concatenate(shape: tuple[int, ...], parameters: dict[str, Any], *values: Value) -> Value:
-    return np.concatenate([_objects(value.flat).reshape(value.shape) for value in values], parameters["dimension"])
-
-
-def _stack(shape: tuple[int, ...], parameters: dict[str, Any], *values: Value) -> Value:
-    return np.stack([_objects(value.flat).reshape(value.shape) for value in values], parameters["axis"])
+def _joined(join: Callable[..., Value], values: Sequence[Value], axis: int) -> Value:
+    return join([np.fromiter(value.flat, object).reshape(value.shape) for value in values], axis)
 
 
 def _slice(shape: tuple[int, ...], parameters: dict[str, Any], value: Value) -> Value:
@@ -352,12 +336,12 @@ CALLS = {"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "jit"
 """Primitives that are nothing but the jaxpr in this parameter."""
 MOVES: dict[str, Callable[..., Value]] = {
     "broadcast_in_dim": _broadcast_in_dim,
-    "concatenate": _concatenate,
+    "concatenate": lambda shape, parameters, *values: _joined(np.concatenate, values, parameters["dimension"]),
     "copy": lambda shape, parameters, value: value,
     "reshape": lambda shape, parameters, value: value.reshape(shape),
     "slice": _slice,
     "squeeze": lambda shape, parameters, value: value.reshape(shape),
-    "stack": _stack,
+    "stack": lambda shape, parameters, *values: _joined(np.stack, values, parameters["axis"]),
     "tile": lambda shape, parameters, value: np.tile(value, parameters["reps"]),
     "transpose": lambda shape, parameters, value: value.transpose(parameters["permutation"]),
 }
@@ -391,16 +375,10 @@ NUMPY: dict[str, Callable[..., Any]] = {
 }
 """Elementwise primitives as NumPy does them, which compiles nothing."""
 ELEMENTWISE = NUMPY.keys() | {"acos", "atan2", "clamp", "cos", "exp", "floor", "integer_pow", "rsqrt", "sin", "tanh"}
-WINDOWS = {
-    "dynamic_slice": _sliced,
-    "gather": _gathered,
-    "scatter": _scattered,
-    "scatter-add": _scattered,
-    "scatter-mul": _scattered,
-}
-"""Primitives that move windows to places that are values."""
 NEUTRAL = {"add": 0, "mul": 1}
 SCATTERS = {"scatter": None, "scatter-add": jax.lax.add_p, "scatter-mul": jax.lax.mul_p}
+WINDOWS = {"dynamic_slice": _sliced, "gather": _gathered, **dict.fromkeys(SCATTERS, _scattered)}
+"""Primitives that move windows to places that are values."""
 REDUCTIONS = {
     "reduce_and": jax.lax.and_p,
     "reduce_max": jax.lax.max_p,
