@@ -66,4 +66,4 @@ lock: install  ## resolve the dependencies anew
 	$(COMPILE) --upgrade --group dev --group bench --constraints requirements.lock -o requirements-bench.lock
 
 clean:  ## remove everything that can be built again
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .sphinx site docs/_built runs/demo
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .sphinx site docs/_built docs/notebooks/*.md docs/notebooks/*.ipynb runs/demo

@@ -23,6 +23,10 @@ from moqd.cli.main import COMMANDS
 from moqd.core.metrics import METRICS
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import notebooks  # noqa: E402
+
 RESULTS = HERE.parent / "results"
 
 project = "moqd"
@@ -58,6 +62,14 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!moqd\.).*"),  # other people's names, which are documented elsewhere
     (r"py:.*", r"moqd\.\w+\..*"),  # what is not public
 ]
+
+
+def write_notebooks() -> None:
+    """Beside their sources: each as a page, and as a file for Jupyter."""
+    for path in sorted(notebooks.FOLDER.glob("*.py")):
+        cells = notebooks.cells_of(path.read_text(encoding="utf-8"))
+        path.with_suffix(".md").write_text(notebooks.page(path.stem, cells), encoding="utf-8")
+        path.with_suffix(".ipynb").write_text(notebooks.notebook(cells), encoding="utf-8")
 
 
 class CommandLine(SphinxDirective):
@@ -197,6 +209,7 @@ def copy_reports(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    write_notebooks()
     app.add_directive("moqd", CommandLine)
     app.add_directive("moqd-overview", Overview)
     app.add_directive("metrics", Metrics)

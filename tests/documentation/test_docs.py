@@ -22,7 +22,10 @@ from moqd.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent.parent
 ELSEWHERE = ("choosing.md",)  # which is about a run: tests/explorer has one
-TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+TEXTS = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").glob("**/*.md") if page.parent.name != "notebooks"),  # made for the site
+]
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 """Whose examples are small enough to be run in this process; tests/documentation/test_site.py does."""
 PAGES = [
