@@ -42,7 +42,7 @@ task = moqd.problem(
         "material": moqd.Categorical(STEEL, ALUMINIUM, TITANIUM),
     },
     objectives={"mass": "min", "deflection": "min"},
-    features={"height": (20, 120), "price": (0, 100)},
+    features={"height": (20, 120), "price": (0, 500)},
     constraints=["overload"],
     units={"mass": "kg", "deflection": "mm", "height": "mm", "price": "€"},
 )

@@ -356,7 +356,7 @@ def test_the_guide_runs(robot, tmp_path, monkeypatch):
     """On this run instead of the demo's."""
     shutil.copytree(robot.path, tmp_path / "runs" / "demo")
     monkeypatch.chdir(tmp_path)
-    guide = (Path(__file__).parents[2] / "docs" / "explorer.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "choosing.md").read_text()
     exec("\n".join(re.findall(r"```python\n(.*?)```", guide, re.DOTALL)), {})
     assert (tmp_path / "policy.npz").exists()
 

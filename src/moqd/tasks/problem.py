@@ -6,6 +6,7 @@ from typing import Any
 from moqd.io.errors import InputError
 from moqd.tasks.function import FunctionTask
 from moqd.tasks.parameters import Bound
+from moqd.tasks.task import UNKNOWN
 
 GOALS = ("max", "min")
 
@@ -14,14 +15,15 @@ def problem(
     function: Callable[..., Any],
     parameters: Mapping[str, Bound],
     objectives: Mapping[str, str],
-    features: Mapping[str, tuple[float, float]],
+    features: Mapping[str, tuple[float, float] | None],
     constraints: Sequence[str] = (),
     **options: Any,
 ) -> FunctionTask:
     """The task of a function that takes parameters by name and returns lists: objectives, features, constraints.
 
-    `objectives` maps each name to "max" or "min", `features` to its bounds (lowest, highest). A solution is feasible if
-    no constraint is above 0. `options` are those of `FunctionTask`; the task's name is by default the function's.
+    `objectives` maps each name to "max" or "min", `features` to its bounds (lowest, highest), or to None if `moqd.run`
+    is to learn them. A solution is feasible if no constraint is above 0. `options` are those of `FunctionTask`; the
+    task's name is by default the function's.
     """
     for name, goal in objectives.items():
         if goal not in GOALS:
@@ -32,7 +34,7 @@ def problem(
         objective_names=list(objectives),
         minimised=[name for name, goal in objectives.items() if goal == "min"],
         feature_names=list(features),
-        feature_bounds=list(features.values()),
+        feature_bounds=[bounds or UNKNOWN for bounds in features.values()],
         constraint_names=constraints,
         **{"name": getattr(function, "__name__", "problem"), **options},
     )
