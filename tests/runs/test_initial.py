@@ -9,6 +9,7 @@ import moqd
 from moqd.runs.initial import NUM_SAMPLES, beginning
 from moqd.runs.ledger import INITIAL, read_evaluations
 from moqd.tasks.task import UNKNOWN
+from tests.runs.test_session import bowl
 
 DESIGNS = [
     {"wire": 1.0, "turns": 7, "material": "steel"},
@@ -135,6 +136,9 @@ def test_only_what_is_not_known_is_learned():
     assert known == (0.0, 400.0)
     assert low < 4
     assert high > 14
+    with pytest.warns(UserWarning, match="x .* to .*, y"):
+        bounds = beginning(bowl(feature_bounds=()), None, None, 0).task.feature_bounds
+    np.testing.assert_allclose(bounds, [(-0.1, 1.1)] * 2, atol=0.1)
     constant = moqd.FunctionTask(
         lambda x: ([x[0], 1.0], [7.0]), name="c", bounds=[(0, 1)], objective_names=["a", "b"], feature_names=["f"]
     )

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -203,7 +204,11 @@ class Session:
 
     def _tell_progress(self) -> None:
         for callback in self._callbacks:
-            self._is_asked_to_stop |= callback.on_progress(self._loop.iteration) is True
+            self._heed(callback.on_progress(self._loop.iteration))
+
+    def _heed(self, answer: Any) -> None:
+        """What a callback returned; of all that may be, only True means something."""
+        self._is_asked_to_stop |= isinstance(answer, bool | np.bool_) and bool(answer)
 
     def _iterate(self) -> None:
         loop, config = self._loop, self._config
@@ -230,10 +235,8 @@ class Session:
                 self._ended = f"{where}, as a callback asked."
                 return
             log_point = config.next_log_point(loop.iteration)
-            snapshot = (
-                config.iterations if snapshot_every is None else (loop.iteration // snapshot_every + 1) * snapshot_every
-            )
-            self._advance(min(config.iterations, log_point, snapshot))
+            due = [log_point, (loop.iteration // snapshot_every + 1) * snapshot_every if snapshot_every else log_point]
+            self._advance(min(config.iterations, *due))
             self._tell_progress()
 
     def _why_over(self) -> str | None:
@@ -332,7 +335,7 @@ class Session:
             append_row(folder, self.rows[0], row)
         self._loop.count_anew()
         for callback in self._callbacks:
-            self._is_asked_to_stop |= callback.on_log(row) is True
+            self._heed(callback.on_log(row))
 
     def _row(self) -> dict[str, float]:
         """The columns of metrics.csv, in their order."""

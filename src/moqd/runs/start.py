@@ -128,8 +128,8 @@ def run(
     folders: list[Path | None] = [None] * len(each)
     if out is not None:
         folders = [Path(out) if seeds is None else Path(out) / f"seed-{one}" for one in each]
-    for folder in filter(None, folders):
-        _check_new(folder)
+    for new in filter(None, folders):
+        _check_new(new)
     task, initial, known = beginning(task, start, init_from, each[0])
     if isinstance(algorithm, str):
         algorithm = make_algorithm(algorithm, task, **options)
