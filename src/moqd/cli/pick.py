@@ -40,7 +40,7 @@ class PickOptions:
     """What an objective must be, in its own units and in quotes, such as "energy>=-1.5"; there may be several."""
     rule: Literal["weighted", "achievement", "knee"] = "weighted"
     """weighted: the largest weighted sum. achievement: the least weighted regret, which also finds trade-offs in
-    hollows of the front. knee: the trade-off that would be missed most, whatever the preference."""
+    dents of the front. knee: the trade-off that would be missed most, whatever the preference."""
     solution: int | None = None
     """Not by a rule, but this one: the number that the explorer shows."""
     json: bool = False
