@@ -233,6 +233,8 @@ def test_a_run_of_an_algorithm_from_a_file(here, capsys):
     assert f"moqd resume run {' '.join(own)}" in (here / "run" / "report.md").read_text()
     assert main(["algorithms", *own]) == 0
     assert "half-random all half of the offspring are random" in said(capsys)
+    assert main(["algorithms", own[1]]) == 0
+    assert "--random-share NUMBER" in said(capsys)
     forget_tasks()
 
     assert main(["pick", "run", "--json"]) == 0
@@ -259,6 +261,15 @@ def test_help_lists_the_options_of_an_algorithm_from_a_file(here, capsys):
         main(["train", "arm-2", "--algorithm", "mine.py:half_random", "--help"])
     assert "--random-share" in (text := said(capsys))
     assert "--fingerprint" not in text
+    assert "Hyper-parameters of half-random search." in text
+
+
+def test_a_config_without_a_docstring_has_a_heading_in_the_help(here, capsys):
+    (here / "mine.py").write_text(SKELETON.replace('    """Hyper-parameters of half-random search."""\n', ""))
+    with pytest.raises(SystemExit):
+        main(["train", "arm-2", "--algorithm", "mine.py:half_random", "--help"])
+    assert "Options of half-random. --ga-batch INT" in (text := said(capsys))
+    assert "HalfRandomConfig(" not in text
 
 
 def test_a_study_with_an_algorithm_from_a_file(here, capsys):
@@ -269,7 +280,8 @@ def test_a_study_with_an_algorithm_from_a_file(here, capsys):
         '[algorithm.rarely]\nbase = "half-random"\nga_batch = 8\nrandom_share = 0.1\nnum_cells = 6\n'
     )
     assert main(["study", "both.toml"]) == 2
-    assert "half-random" in said(capsys)
+    assert "algorithm.half-random: it has no base" in (text := said(capsys))
+    assert text.count("for one of your own, add --algorithm FILE.py:NAME") == 2
     assert main(["study", "both.toml", "--algorithm", "mine.py:half_random", "--jobs", "1"]) == 0
     assert "half-random" in (here / "studies" / "both" / "report.md").read_text()
     assert len(list((here / "studies" / "runs").glob("arm-2-half-random-0-*"))) == 2
