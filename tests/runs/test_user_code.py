@@ -11,6 +11,7 @@ import moqd
 from moqd.algorithms import ALGORITHMS
 from moqd.cli.main import main
 from moqd.io.errors import AGAIN, InputError
+from moqd.runs.loop import Loop
 from moqd.runs.user_code import OWN, SPECS, load_algorithm, load_task
 from moqd.study.execute import _job
 from moqd.study.job import Ending
@@ -315,3 +316,34 @@ def test_what_makes_no_algorithm_is_said_too(here):
     name = load_algorithm("mine.py:half_random")
     with pytest.raises(InputError, match=r"return a moqd\.Algorithm"):
         moqd.make_algorithm(name, moqd.make_task("arm-2"))
+
+
+COUNTING = SKELETON.replace("    archive: Archive\n", "    archive: Archive\n    scale: jax.Array\n")
+COUNTING = COUNTING.replace("State(archive), offspring", "State(archive, jnp.asarray(1.0)), offspring")
+COUNTING = COUNTING.replace(
+    "return HalfRandomState(archive), Info(added, offspring.source, {})",
+    "scale = state.scale * jnp.mean(added)\n"
+    '        return HalfRandomState(archive, scale), Info(added, offspring.source, {"scale": scale})',
+)
+"""The skeleton with a number in its state, as one writes it: jnp.asarray(1.0) is weakly typed."""
+
+
+@pytest.mark.parametrize("traceable", [True, False])
+def test_a_python_number_in_a_state_is_not_compiled_for_twice(here, traceable):
+    (here / "mine.py").write_text(COUNTING)
+    task = moqd.FunctionTask(lambda x: [x[0], -x[0]], name="t", bounds=[(0, 1)], objective_names=["a", "b"])
+    task = moqd.make_task("arm-2") if traceable else task
+    algorithm = moqd.make_algorithm(load_algorithm("mine.py:half_random"), task, ga_batch=4, num_cells=1)
+    loop = Loop(algorithm, task, seed=0)
+    loop.start()
+    for _ in range(2):
+        loop.advance(loop.iteration + 1)
+    assert (loop._fused if traceable else loop._tell)._cache_size() == 1
+
+
+def test_a_number_that_is_not_finite_is_no_advice_about_rates_that_the_algorithm_does_not_have(here):
+    (here / "mine.py").write_text(COUNTING.replace('{"scale": scale}', '{"scale": scale / 0}'))
+    task = moqd.make_task("arm-2")
+    algorithm = moqd.make_algorithm(load_algorithm("mine.py:half_random"), task, ga_batch=4, num_cells=1)
+    with pytest.raises(moqd.DivergenceError, match=r"'half-random' diverged .* log only numbers that are finite"):
+        moqd.run(algorithm, task, iterations=2)
