@@ -103,7 +103,7 @@ def header_of(solution: Solution) -> dict[str, Any]:
         "options": None if task.options is None else dict(task.options),
         "objectives": dict(solution.objectives),
         "features": dict(solution.features),
-        "preference": dict(zip(task.objective_names, solution.preference, strict=True)),
+        "preference": dict(zip(task.objective_names, solution.preference, strict=bool(solution.preference))),
         "observation": {"size": policy.num_obs, "names": list(policy.obs_names)},
         "action": {"size": policy.num_actions, "names": list(policy.action_names), "low": -1.0, "high": 1.0},
         "control_rate": policy.control_rate,

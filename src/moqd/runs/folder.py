@@ -17,12 +17,13 @@ from jaxtyping import Float, Int
 
 from moqd.core.archive import Archive, empty_archive
 from moqd.core.metrics import OF_THE_PAPER
-from moqd.core.types import Genotype
+from moqd.core.types import Source
 from moqd.io import files
 from moqd.io.errors import InputError, MissingFileError, to_resume
 from moqd.runs.config import RunConfig
 from moqd.runs.ledger import Evaluations
 from moqd.runs.packing import packed, unpacked
+from moqd.runs.table import Solutions, by_header, frame_of
 from moqd.tasks import Task
 
 CONFIG, METRICS_CSV, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
@@ -36,17 +37,6 @@ COLUMNS = (
     *("num_solutions", "failed_evaluations", "below_reference"),
 )
 """Those that every metrics.csv has; there are more."""
-
-
-class Solutions(NamedTuple):
-    """All solutions of an archive, a row each, with objectives in the user's units and direction."""
-
-    cell: Int[np.ndarray, "solutions"]
-    objectives: Float[np.ndarray, "solutions objectives"]
-    features: Float[np.ndarray, "solutions features"]
-    genotype: Genotype
-    preference: Float[np.ndarray, "solutions objectives"]
-    """The trade-off that each was made for."""
 
 
 class Snapshot(NamedTuple):
@@ -83,11 +73,34 @@ class Run:
         return np.asarray(self.config.reference_point, float) * self.task.direction
 
     def solutions(self) -> Solutions:
-        """The archive as a table: what is in it, without its empty places."""
+        """What is in the archive, without its empty places, as arrays; `to_pandas` gives a table with names."""
         found = self.archive
-        parts = found.fitness, found.feature, found.genotype, found.preference
-        cell, (fitness, feature, genotype, preference) = members(found, parts)
-        return Solutions(cell, fitness * self.task.direction, feature, genotype, preference)
+        parts = found.fitness, found.feature, found.genotype, found.preference, found.constraint
+        cell, (fitness, *rest) = members(found, parts)
+        return Solutions(cell, fitness * self.task.direction, *rest)
+
+    @property
+    def has_preferences(self) -> bool:
+        """Whether solutions were made for preferences: whether any from a policy gradient or an actor was archived.
+
+        All others have a random one, or their parent's. True if metrics.csv does not say where solutions came from.
+        """
+        names = (f"added_{source.name.lower()}" for source in (Source.PG, Source.ACTOR))
+        counts = [self.metrics[name] for name in names if name in self.metrics]
+        return not counts or any(np.any(count > 0) for count in counts)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The archive as a table, a row for each solution: its cell, features, objectives, constraints and parameters
+        by their names, in the user's units; the preference that it was made for, if solutions were made for any."""
+        return by_header(self.task, self.solutions(), preferences=self.has_preferences)
+
+    def to_pandas(self) -> Any:
+        """The table of `columns` as a pandas.DataFrame."""
+        return frame_of(self.columns())
+
+    def metrics_frame(self) -> Any:
+        """The rows of metrics.csv as a pandas.DataFrame."""
+        return frame_of(self.metrics)
 
     def snapshots(self) -> list[Snapshot]:
         """What `snapshot_every` recorded, the oldest first."""
@@ -230,6 +243,7 @@ def read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
             jnp.zeros((2, task.num_features)),
             num_objectives=task.num_objectives,
             front_length=front,
+            num_constraints=len(task.constraint_names),
         )
     )
     return unpacked(template, arrays, jnp.asarray, repr(str(path))), iteration

@@ -203,6 +203,7 @@ def averaged(evaluation: Evaluation, resamples: int) -> Evaluation:
         std=jnp.std(rows(evaluation.fitness), axis=1),
         violation=None if evaluation.violation is None else jnp.mean(rows(evaluation.violation), axis=1),
         num_steps=None if evaluation.num_steps is None else jnp.sum(rows(evaluation.num_steps), axis=1),
+        constraint=None if evaluation.constraint is None else jnp.mean(rows(evaluation.constraint), axis=1),
     )
 
 
@@ -210,7 +211,8 @@ def validated(task: Task, evaluation: Evaluation) -> Evaluation:
     """The evaluation with its shapes checked, `valid` False wherever a number is not finite, and no NaN passed on."""
     fitness, feature, valid, violation = evaluation.fitness, evaluation.feature, evaluation.valid, evaluation.violation
     batch = valid.shape[0]
-    shapes = {"fitness": (batch, task.num_objectives), "feature": (batch, task.num_features), "violation": (batch,)}
+    sizes = {"fitness": task.num_objectives, "feature": task.num_features, "constraint": len(task.constraint_names)}
+    shapes = {name: (batch, size) for name, size in sizes.items()} | {"violation": (batch,)}
     for name, shape in shapes.items():
         value = getattr(evaluation, name)
         if value is not None and value.shape != shape:
