@@ -41,7 +41,7 @@ def spring_task():
 @pytest.fixture(scope="module")
 def spring_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spring") / "run"
-    return moqd.run("mome", spring_task(), iterations=3, ga_batch=32, num_cells=8, front_length=5, out=folder)
+    return moqd.run("mome", spring_task(), iterations=3, ga_batch=32, num_cells=8, front_length=30, out=folder)
 
 
 def test_the_table_is_what_the_function_says(spring_run):
