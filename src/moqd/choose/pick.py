@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 
 from moqd.core.metrics import non_dominated
 from moqd.core.types import Genotype
-from moqd.io.errors import InputError, known_name, unknown_name
+from moqd.io.errors import InputError, known_name, listed, unknown_name
+from moqd.io.lazy import later
 from moqd.io.options import checked_seed
 from moqd.runs.folder import Run
 from moqd.runs.table import Column, Solutions, columns_of, told_apart
@@ -103,6 +104,25 @@ class Solution:
     constraints: Mapping[str, float] = field(default_factory=dict)
     """The value of each constraint, at most 0; empty if the task has none."""
 
+    def __repr__(self) -> str:
+        named = listed([f"{name}={_short(value)}" for name, value in self.named.items()], most=20)
+        policy = "" if self.task.policy is None else f"; policy {self.genotype!r}"
+        return f"Solution({self.task.name}, cell {self.cell}: {named}{policy})"
+
+    def _repr_html_(self) -> str:
+        return later("moqd.plots.notebook", "solution_html")(self)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Objectives, features, constraints and, if there are any, parameters, by the headers of `run.columns()`."""
+        parts = {"objective": self.objectives, "feature": self.features, "constraint": self.constraints}
+        if isinstance(self.task, FunctionTask) and self.task.space is not None:
+            parts["parameter"] = self.parameters
+        found: dict[str, Any] = {}
+        for kind, values in parts.items():
+            found |= zip(told_apart(tuple(values), found, kind), values.values(), strict=True)
+        return found
+
     @cached_property
     def _apply(self) -> Callable[[Any], Any]:
         policy = self.task.policy
@@ -125,6 +145,10 @@ class Solution:
     def replay(self) -> Replay:
         """Its episode, to be drawn."""
         return self.task.replay(self.genotype)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
 
 
 class Choice(NamedTuple):
@@ -196,6 +220,16 @@ def scale_of(fitness: Objectives) -> Scale:
 def global_front_rows(fitness: Objectives) -> Int[np.ndarray, "_"]:
     """The rows that no other dominates."""
     return np.flatnonzero(non_dominated(fitness))
+
+
+def ends_of_front(task: Task, solutions: Solutions) -> dict[str, int]:
+    """For each objective the row that is best in it; of equals, the one with the largest sum of objectives."""
+    fitness = solutions.objectives.astype(float) * task.direction
+    front = global_front_rows(fitness)
+    ends = {}
+    for i, name in enumerate(task.objective_names if len(front) else ()):
+        ends[name] = int(max(front, key=lambda row: (fitness[row, i], fitness[row].sum())))
+    return ends
 
 
 def values_by(rule: str, scaled: Objectives, weights: Float[np.ndarray, "objectives"]) -> Values:

@@ -111,7 +111,8 @@ def header_of(solution: Solution) -> dict[str, Any]:
             "exported; save their genotype yourself."
         )
     layers, bounds = _layers(solution), policy.action_bounds
-    bounds = [(-1.0, 1.0)] * policy.num_actions if bounds == () else bounds
+    if bounds == ():
+        bounds = ((-1.0, 1.0),) * policy.num_actions
     return {
         "format": FORMAT,
         "moqd": version("moqd"),

@@ -19,6 +19,7 @@ from moqd.core.parts import part
 from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Preference, Source
 from moqd.io.errors import InputError
+from moqd.io.lazy import later
 
 AT_ONCE = 512
 """How many solutions `merge` adds at a time, and how many newcomers' fronts are shortened at a time."""
@@ -39,6 +40,25 @@ class Archive(NamedTuple):
     """Lowest and highest value of each feature; they make distances in different units comparable."""
     constraint: Float[Array, "cells front constraints"] | None = None
     """The values of the constraints, NaN where they are not known; None where a task has none."""
+
+    def __repr__(self) -> str:
+        cells, front = jnp.shape(self.valid)
+        known = "" if isinstance(self.valid, jax.core.Tracer | jax.ShapeDtypeStruct) else _contents(self.valid)
+        kinds = {"objective": self.fitness, "feature": self.feature, "constraint": self.constraint}
+        sizes = [_counted(jnp.shape(part)[-1], kind) for kind, part in kinds.items() if part is not None]
+        return f"Archive({known}{cells} cells of up to {front}; {', '.join(sizes)})"
+
+    def _repr_html_(self) -> str:
+        return later("moqd.plots.notebook", "archive_html")(self)
+
+
+def _contents(valid: Bool[Array, "cells front"]) -> str:
+    filled = np.asarray(valid)
+    return f"{_counted(int(filled.sum()), 'solution')} in {int(filled.any(axis=1).sum())} of "
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 class Parents(NamedTuple):

@@ -47,6 +47,11 @@ def _submodule(package: str, name: str) -> Any:
         raise missing from None
 
 
+def later(module: str, name: str) -> Any:
+    """What an object needs to show itself, which is in a package that knows the object, and not the reverse."""
+    return getattr(import_module(module), name)
+
+
 Loaded = tuple[Callable[..., Any], Any]
 """A function that builds a task or an algorithm, and the config with its defaults."""
 

@@ -19,7 +19,8 @@ from moqd.core.archive import Archive, empty_archive
 from moqd.core.metrics import OF_THE_PAPER
 from moqd.core.types import Source
 from moqd.io import files
-from moqd.io.errors import InputError, MissingFileError, to_resume
+from moqd.io.errors import InputError, MissingFileError, known_name, to_resume
+from moqd.io.lazy import later
 from moqd.runs.config import RunConfig
 from moqd.runs.ledger import Evaluations
 from moqd.runs.packing import packed, unpacked
@@ -64,8 +65,17 @@ class Run:
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f" in {str(self.path)!r}"
-        number = int(np.sum(np.asarray(self.archive.valid)))
-        return f"Run({self.config.algorithm.name} on {self.task.name}{where}: {number} solutions)"
+        valid = np.asarray(self.archive.valid)
+        found = f"{valid.sum()} solutions in {valid.any(axis=1).sum()} of {len(valid)} cells"
+        return f"Run({self.config.algorithm.name} on {self.task.name}{where}: {found})"
+
+    def _repr_html_(self) -> str:
+        return later("moqd.plots.notebook", "run_html")(self)
+
+    def plot(self, kind: str = "overview") -> Any:
+        """A matplotlib Figure: "overview", "archive_map", "fronts" or "learning_curves"; see `moqd.plots`."""
+        known_name("kind", kind, ("overview", "archive_map", "fronts", "learning_curves"), of="plot")
+        return later("moqd.plots", f"{kind}_figure")(self)
 
     @property
     def reference_point(self) -> Float[np.ndarray, "objectives"]:

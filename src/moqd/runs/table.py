@@ -60,7 +60,7 @@ def told_apart(names: Sequence[str], taken: Collection[str], kind: str) -> list[
 
 def columns_of(task: Task, solutions: Solutions) -> list[Column]:
     """Objectives, features, constraints and, if solutions are plain parameters, these."""
-    parts = [
+    parts: list[tuple[str, Sequence[str], np.ndarray, Sequence[Bound]]] = [
         ("objective", task.objective_names, solutions.objectives, ()),
         ("feature", task.feature_names, solutions.features, ()),
     ]

@@ -49,7 +49,7 @@ class Journal(Protocol):
         """An evaluation has ended."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FunctionTask(Task):
     """A function `x -> (objectives, features)`, or `x -> objectives` where there are no features.
 

@@ -98,7 +98,7 @@ def gymnasium_task(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GymnasiumTask(PolicyTask):
     """Policies in an environment; made by `gymnasium_task`. An episode that fails is a failed evaluation.
 

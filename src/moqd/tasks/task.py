@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from moqd.core.networks import Policy
 from moqd.core.types import Evaluation, Genes, Genotype, Key, Transition
-from moqd.io.errors import InputError, known_name
+from moqd.io.errors import InputError, known_name, listed
+from moqd.io.lazy import later
 from moqd.tasks.checks import numbers, require, require_extent
 
 
@@ -49,7 +50,7 @@ Rendering: TypeAlias = str | Frames
 """SVG or HTML, or pictures."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Task(ABC):
     """A problem with several objectives and a feature space.
 
@@ -167,6 +168,16 @@ class Task(ABC):
             sound = point.shape == (self.num_objectives,) and bool(np.all(np.isfinite(point)))
             require(sound, "reference_point", self.reference_point, wanted)
             object.__setattr__(self, "reference_point", tuple(point.tolist()))
+
+    def __repr__(self) -> str:
+        objectives = [f"{name}{' (minimised)' * (name in self.minimised)}" for name in self.objective_names]
+        parts = {"objectives": objectives, "features": self.feature_names, "constraints": self.constraint_names}
+        parts["parameters"] = getattr(self, "parameter_names", ())
+        shown = [f"{kind}: {listed(names)}" for kind, names in parts.items() if names]
+        return f"{type(self).__name__}({self.name!r}; {'; '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        return later("moqd.plots.notebook", "task_html")(self)
 
     @property
     def num_objectives(self) -> int:
