@@ -157,7 +157,8 @@ def _show(out: Console, shown: Mapping[int, Solution]) -> None:
     task = chosen.task
     if chosen.rule:
         out.print(f"{chosen.rule}: {escape(RULES[chosen.rule])}", style="dim")
-    table = number_table("", "chosen", *["next to it"] * (len(shown) - 1))  # a row each: names may be long, or many
+    # A row for each name, since they may be long, or many.
+    table = number_table("", *["chosen", "next to it", *[""] * len(shown)][: len(shown)])
     table.add_row("solution", *map(str, shown))
     table.add_row("cell", *(str(one.cell) for one in shown.values()))
     for kind in ("objectives", "features", "constraints"):
@@ -166,9 +167,10 @@ def _show(out: Console, shown: Mapping[int, Solution]) -> None:
             label = name if kind == "constraints" else task.label(name)
             numbers = (f"{getattr(one, kind)[name]:.5g}" for one in shown.values())
             table.add_row(Text(f"{arrow}{label}"), *numbers)
-    if chosen.preference:
-        made_for = (" : ".join(f"{weight:.2f}" for weight in one.preference) for one in shown.values())
-        table.add_row("made for preference", *made_for)
+    for i, name in enumerate(task.objective_names if chosen.preference else ()):
+        table.add_row(Text(f"preference {name}"), *(f"{one.preference[i]:.2f}" for one in shown.values()))
+    for column in table.columns[1:]:
+        column.no_wrap = True
     table.columns[1].style = "bold"
     out.print(table)
     if (parameters := _parameters(chosen)) is not None:

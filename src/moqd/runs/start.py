@@ -105,7 +105,8 @@ def run(
 
             from moqd.runs.display import Display
 
-            callbacks = [stack.enter_context(Display(Console())), *callbacks]
+            # In a notebook plain lines, which need no ipywidgets and are one output.
+            callbacks = [stack.enter_context(Display(Console(force_jupyter=False))), *callbacks]
         if out is None:
             return Session(loop, task, config, callbacks, control).go(start)
         folder = new_folder(Path(out))
