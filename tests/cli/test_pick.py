@@ -28,7 +28,7 @@ def test_pick_tells_a_feature_from_an_objective_and_writes_json(tmp_path, capsys
 
 
 def test_pick_shows_whole_names_units_and_constraints_and_takes_limits_on_all(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setenv("COLUMNS", "80")
     run = made_run(2, 5)
     names = ["thermal conductivity at room temperature", *run.task.objective_names[1:]]
     task = replace(run.task, objective_names=names, units={names[0]: "W/(m K)"}, constraint_names=["margin"])
