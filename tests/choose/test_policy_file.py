@@ -52,6 +52,11 @@ def test_npz_and_back(solution, tmp_path):
     assert header["network"]["sizes"] == [11, 16, 8, 3]
     np.testing.assert_array_equal(loaded.action_bounds, [[-1, 1]] * 3)
     assert repr(loaded).startswith("LoadedPolicy(11-16-8-3, of task 'hopper-2': {'forward velocity': 1.5")
+    assert repr(solution.task.policy) == "Policy(11-16-8-3)"
+    assert repr(solution) == (
+        "Solution(hopper-2, cell 2: forward velocity=1.5, energy=-0.25, foot contact=0.5; "
+        f"policy {solution.genotype!r})"
+    )
     assert repr(solution.genotype) == "(Dense(11 -> 16), Dense(16 -> 8), Dense(8 -> 3))"
 
 

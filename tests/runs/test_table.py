@@ -14,7 +14,9 @@ import pytest
 import moqd
 from moqd.choose.export import solutions_csv
 from moqd.io.files import read_tensors, whole, write_tensors
+from moqd.runs.folder import read_archive
 from moqd.runs.packing import packed
+from moqd.study.summaries import without_genotypes
 from tests.plots.made import made_run
 
 
@@ -107,6 +109,12 @@ def test_constraints_are_there_again_and_folders_without_them_load_and_go_on(spr
     np.testing.assert_array_equal(run.archive.fitness, spring_run.archive.fitness)
     with pytest.raises(moqd.InputError, match="length is not known"):
         moqd.pick(run, limits=["length<=0"])
+
+
+def test_records_of_studies_and_runs_that_begin_from_it_do_not_need_them(spring_run):
+    assert without_genotypes(spring_run.archive).constraint is None
+    archive, _ = read_archive(spring_run.path / "archive.safetensors", replace(spring_run.task, constraint_names=()))
+    np.testing.assert_array_equal(archive.fitness, spring_run.archive.fitness)
 
 
 def test_a_task_without_constraints_keeps_nothing_more():

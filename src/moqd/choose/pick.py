@@ -30,6 +30,7 @@ from moqd.runs.folder import Run
 from moqd.runs.table import Column, Solutions, columns_of, told_apart
 from moqd.tasks import FunctionTask, Replay, Task
 from moqd.tasks.evaluate import Evaluator
+from moqd.tasks.policies import PolicyTask
 
 RULES = {
     "weighted": "maximises the weighted sum of the scaled objectives",
@@ -106,7 +107,7 @@ class Solution:
 
     def __repr__(self) -> str:
         named = listed([f"{name}={_short(value)}" for name, value in self.named.items()], most=20)
-        policy = "" if self.task.policy is None else f"; policy {self.genotype!r}"
+        policy = f"; policy {self.genotype!r}" if isinstance(self.task, PolicyTask) else ""
         return f"Solution({self.task.name}, cell {self.cell}: {named}{policy})"
 
     def _repr_html_(self) -> str:

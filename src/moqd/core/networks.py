@@ -42,6 +42,9 @@ class Policy(NamedTuple):
     """(lowest, highest) of each action of the environment, to which [-1, 1] is scaled; empty: it takes [-1, 1] itself.
     None: its actions are discrete, and the largest output says which one is taken."""
 
+    def __repr__(self) -> str:
+        return f"Policy({'-'.join(map(str, (self.num_obs, *self.hidden_sizes, self.num_actions)))})"
+
 
 def init_mlp(key: Key, sizes: Sequence[int]) -> MLP:
     """A network with these layer sizes, inputs first: LeCun-uniform kernels, zero biases."""

@@ -246,6 +246,8 @@ def read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
     if valid is None or valid.ndim != 2:
         raise InputError(f"{str(path)!r} is not an archive: it holds no table of which places are taken.")
     cells, front = valid.shape
+    kept = arrays.get("constraint")  # an archive to begin with may be of a task with others
+    num_constraints = kept.shape[1] if kept is not None and kept.ndim == 2 else len(task.constraint_names)
     template = jax.eval_shape(
         lambda: empty_archive(
             task.init_genotype(jax.random.key(0), 1),
@@ -253,7 +255,7 @@ def read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
             jnp.zeros((2, task.num_features)),
             num_objectives=task.num_objectives,
             front_length=front,
-            num_constraints=len(task.constraint_names),
+            num_constraints=num_constraints,
         )
     )
     return unpacked(template, arrays, jnp.asarray, repr(str(path))), iteration

@@ -44,8 +44,9 @@ def regrid(run: Run, num_cells: NumCells, *, out: str | os.PathLike[str] | None 
         if len(column)
     }
     row |= archive_metrics(archive, run.reference_point, best)
-    options = {name: value for name, value in config.algorithm.options.items() if name != "num_cells"}
-    options["num_cells"] = list(num_cells) if isinstance(num_cells, tuple) else num_cells
+    options = dict(config.algorithm.options)
+    if "num_cells" in options:
+        options["num_cells"] = list(num_cells) if isinstance(num_cells, tuple) else num_cells
     config = replace(
         config, algorithm=replace(config.algorithm, options=options), iterations=int(row.get("iteration", 0))
     )
