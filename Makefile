@@ -43,6 +43,11 @@ test-slow: install  ## the long tests too
 bench: $(VENV)/.bench-installed  ## measure against QDax and pymoo, as ratios
 	$(BIN)/python -m benchmarks
 
+docs: install  ## the documentation as a site, in site/
+	$(BIN)/python docs/gallery.py
+	$(BIN)/python -m sphinx -b html -n -W -E --keep-going -q -d .sphinx docs site
+	@echo "open site/index.html"
+
 dist: install  ## the wheel, in dist/
 	$(BIN)/python -m hatchling build -t wheel
 
@@ -61,4 +66,4 @@ lock: install  ## resolve the dependencies anew
 	$(COMPILE) --upgrade --group dev --group bench --constraints requirements.lock -o requirements-bench.lock
 
 clean:  ## remove everything that can be built again
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis runs/demo
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .sphinx site docs/_built docs/notebooks/*.md docs/notebooks/*.ipynb runs/demo

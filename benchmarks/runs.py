@@ -1,12 +1,9 @@
-"""What it costs that a run cannot be lost, and how long one waits for a run to start.
+"""What it costs that a run cannot be lost.
 
 A checkpoint is timed with the paper's settings and with everything full, archive and replay buffer: it does not become
-larger. It is written every five minutes. A start is timed from the command to the first row of metrics.
+larger. It is written every five minutes.
 """
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -97,32 +94,3 @@ def _seconds(call: Any, *arguments: Any) -> float:
     start = time.perf_counter()
     call(*arguments)
     return time.perf_counter() - start
-
-
-class Start(NamedTuple):
-    what: str
-    cold: float
-    warm: float
-
-
-def starts() -> Iterator[Start]:
-    """`moqd train`, with nothing in the compilation cache and then again."""
-    for arguments in (["hopper-2"], ["ant-2"], ["hopper-2", "--algorithm", "mome"], ["arm-2"]):
-        with tempfile.TemporaryDirectory() as name:
-            cold, warm = (_first_row(arguments, Path(name), str(i)) for i in range(2))
-        yield Start(" ".join(arguments), cold, warm)
-
-
-def _first_row(arguments: list[str], folder: Path, number: str) -> float:
-    program = str(Path(sys.executable).parent / "moqd")
-    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
-    command = [program, "train", *arguments, "--out", str(folder / number)]
-    start = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "iteration 0/" in line:
-                break
-        seconds = time.perf_counter() - start
-        process.kill()
-    return seconds

@@ -82,10 +82,10 @@ def rollouts() -> Iterator[str]:
 def starts() -> Iterator[str]:
     """Seconds from the command to the first row of metrics."""
     found = measured("starts")
-    yield line(("`moqd train ...`, seconds to the first metrics", *(row["what"] for row in found)))
+    yield line(("seconds to the first metrics", *(row["what"] for row in found)))
     yield line([":--", *["--:"] * len(found)])
-    yield line(("nothing in the cache", *(row["cold"] for row in found)))
-    yield line(("again", *(row["warm"] for row in found)))
+    for label, column in (("nothing in the cache", "cold"), ("again", "warm"), ("peak memory, GB", "GB, cold")):
+        yield line((label, *(row[column] for row in found)))
 
 
 def checkpoints() -> Iterator[str]:

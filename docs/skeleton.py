@@ -7,8 +7,8 @@
         evaluate
         add non-dominated solutions to the front of their cell; a front over its length loses its most crowded members
 
-Deviations: <where you differ from the paper, and what it leaves open>. docs/algorithms.md has the rules for the three
-functions.
+Deviations: <where you differ from the paper, and what it leaves open>. docs/writing-an-algorithm.md has the rules for
+the three functions.
 """
 
 from dataclasses import dataclass

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         make_task,
         replay,
     )
+    from moqd.tasks.problem import problem
 else:
     __getattr__, __dir__ = _lazy(__name__, __file__)
 
@@ -87,6 +88,7 @@ __all__ = [
     "non_dominated",
     "pick",
     "plots",
+    "problem",
     "reevaluate",
     "regrid",
     "replay",

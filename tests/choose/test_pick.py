@@ -237,7 +237,7 @@ def test_a_fresh_evaluation_of_a_function_is_the_same_again():
     assert {name: column.tolist() for name, column in again.items()} == {
         name: [value] * 3 for name, value in {**chosen.objectives, **chosen.features}.items()
     }
-    with pytest.raises(moqd.InputError, match="seed is 4294967296; give a whole number of at least 0 and at most"):
+    with pytest.raises(moqd.InputError, match="seed is 4294967296; give a whole number from 0 to"):
         reevaluated(chosen, 1, seed=2**32)
     failing = replace(task, function=lambda x: 1 / 0)
     assert all(np.isnan(column).all() for column in reevaluated(replace(chosen, task=failing), 2).values())

@@ -55,7 +55,7 @@ def test_what_needs_no_jax_does_not_wait_for_it(argument):
         (["tasks", "all"], "unknown task 'all'"),
         (["tasks", "--sample", "10"], "--sample needs a task"),
         (["tasks", "arm-2", "--sample", "0"], "--sample is 0; give a whole number of at least 1"),
-        (["tasks", "arm-2", "--sample", "1", "--seed", "4294967296"], "seed is 4294967296; give a whole number of at"),
+        (["tasks", "arm-2", "--sample", "1", "--seed", "4294967296"], "seed is 4294967296; give a whole number from 0"),
         (["algorithms", "nsga"], "unknown algorithm 'nsga'; did you mean 'nsga2'"),
         (
             ["algorithms", "mome", "nsga2"],

@@ -44,7 +44,7 @@ def test_wrong_types_get_one_sentence():
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "feature_bounds is None; give a list.",
-        "reference_point is ab; give 2 finite numbers, one for each of a, b.",
+        "reference_point is 'ab'; give 2 finite numbers, one for each of a, b.",
         "function is 3; give a function of a vector of parameters.",
         "bounds[0] is ('a', 'b'); give (lowest, highest), finite, with lowest < highest.",
         "Real('a', 1): give two finite numbers, the lower one first.",

@@ -33,7 +33,8 @@ def test_pick_shows_whole_names_units_and_constraints_and_takes_limits_on_all(tm
     names = ["thermal conductivity at room temperature", *run.task.objective_names[1:]]
     task = replace(run.task, objective_names=names, units={names[0]: "W/(m K)"}, constraint_names=["margin"])
     constraint = -jnp.arange(float(run.archive.valid.size)).reshape(*run.archive.valid.shape, 1)
-    run = replace(run, task=task, archive=run.archive._replace(constraint=constraint))
+    made = {**run.metrics, "added_pg": np.ones(4)}
+    run = replace(run, task=task, archive=run.archive._replace(constraint=constraint), metrics=made)
     monkeypatch.setattr("moqd.cli.pick.load_run", lambda path: run)
     assert main(["pick", "run", "--limit", "margin<=-3", "--limit", "x0 == 0"]) == 0
     out = capsys.readouterr().out
@@ -46,6 +47,6 @@ def test_pick_shows_whole_names_units_and_constraints_and_takes_limits_on_all(tm
     found = json.loads(capsys.readouterr().out)
     assert found["constraints"] == chosen.constraints
     assert found["made_for"] == list(chosen.preference)
-    run = replace(run, metrics={**run.metrics, "added_pg": np.zeros(4)})
+    run = replace(run, metrics=made | {"added_pg": np.zeros(4)})
     assert main(["pick", "run", "--json"]) == 0
     assert "made_for" not in json.loads(capsys.readouterr().out)

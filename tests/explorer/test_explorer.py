@@ -146,14 +146,14 @@ def test_preferences_choose_as_python_does(browser, tmp_path, objectives):
         if i % 2:
             name = names[int(rng.integers(objectives))]
             value = float(rng.choice(solutions.objectives[:, names.index(name)]))
-            limits = [{"objective": name, "relation": str(rng.choice([">=", "<="])), "value": value}]
+            limits = [{"name": name, "relation": str(rng.choice([">=", "<="])), "value": value}]
         browser.run(
             f"window.moqd.setRule({json.dumps(rule)}); window.moqd.setPreference({json.dumps(preference)});"
             f"window.moqd.setLimits({json.dumps(limits)})"
         )
         shown = browser.run("window.moqd.state().preference")
         np.testing.assert_allclose(shown, preference, atol=1e-12)
-        texts = [f"{one['objective']}{one['relation']}{one['value']!r}" for one in limits]
+        texts = [f"{one['name']}{one['relation']}{one['value']!r}" for one in limits]
         choice = choose(run, solutions, shown, limits=texts, rule=rule)
         assert browser.run("window.moqd.recommended()") == choice.row
         cell = int(rng.choice(solutions.cell))
@@ -164,7 +164,7 @@ def test_preferences_choose_as_python_does(browser, tmp_path, objectives):
             assert found == there.row
         else:
             assert found is None
-    browser.run("window.moqd.setLimits([{objective: 'objective 0', relation: '>=', value: 1e9}])")
+    browser.run("window.moqd.setLimits([{name: 'objective 0', relation: '>=', value: 1e9}])")
     assert browser.run("window.moqd.recommended()") is None
     nothing_wrong(browser, path)
 
@@ -356,7 +356,7 @@ def test_the_guide_runs(robot, tmp_path, monkeypatch):
     """On this run instead of the demo's."""
     shutil.copytree(robot.path, tmp_path / "runs" / "demo")
     monkeypatch.chdir(tmp_path)
-    guide = (Path(__file__).parents[2] / "docs" / "explorer.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "choosing.md").read_text()
     exec("\n".join(re.findall(r"```python\n(.*?)```", guide, re.DOTALL)), {})
     assert (tmp_path / "policy.npz").exists()
 

@@ -14,6 +14,7 @@ import moqd
 from moqd.explorer import write_explorer
 from moqd.explorer.gaits import record
 from moqd.io.errors import EvaluationError
+from moqd.runs.config import AlgorithmConfig
 from tests.plots.made import made_run
 
 FRAMES = 5
@@ -233,6 +234,15 @@ def test_the_training_is_shown(browser, tmp_path):
             assert f"solutions: {np.sum(snapshot.cell == cell)}," in label
         seen.append(fills(browser))
     assert len({tuple(one) for one in seen}) > 1
+    choose_in(browser, "#colour-by", "preference")
+    choose_in(browser, "#training-at", "0")
+    first, most = snapshots[0], float(np.median(snapshots[0].features[:, 0]))
+    limits = [{"name": run.task.feature_names[0], "relation": "<=", "value": most}]
+    browser.run(f"window.moqd.setLimits({json.dumps(limits)})")
+    for cell in np.unique(first.cell):
+        label = browser.run(f"document.querySelector('[data-cell=\"{cell}\"]').getAttribute('aria-label')")
+        none = not np.any((first.cell == cell) & (first.features[:, 0].astype(float) <= most))
+        assert ("none within the limits" in label) == none
     choose_in(browser, "#training-at", str(len(snapshots)))
     assert text_of(browser, "#training-label") == "now"
     assert browser.complaints == []
@@ -430,7 +440,7 @@ def _check_calls(browser, run):
     assert text_of(browser, ".command code") == "moqd.pick(run, [0.5, 0.5])"
     solutions = run.solutions()
     browser.run("window.moqd.setPreference([0.7, 0.3])")
-    browser.run("window.moqd.setLimits([{objective: 'objective 1', relation: '<=', value: 0.5}])")
+    browser.run("window.moqd.setLimits([{name: 'objective 1', relation: '<=', value: 0.5}])")
     browser.run("window.moqd.setRule('achievement')")
     for cell in np.unique(solutions.cell):
         browser.run(f"window.moqd.selectCell({cell})")
@@ -477,19 +487,40 @@ def test_a_notebook_shows_the_page_in_a_frame(browser, tmp_path):
 
 def test_facts_say_only_what_is_known(browser, tmp_path):
     run = made_run(2, 2)
-    preference = jnp.zeros_like(run.archive.preference)
-    run = replace(run, archive=run.archive._replace(preference=preference))
     known = {"seed": None, "iteration": 200, "iterations": 1000, "evaluations": 5}
     opened(browser, [run], tmp_path, change=lambda content: content["runs"][0].update(facts=known))
     told = text_of(browser, "#facts-of-run")
     assert "200 of 1000" in told
     assert "seed" not in told
-    assert "made for preference" not in facts(browser)
     known["iteration"] = 1000
     opened(browser, [run], tmp_path, change=lambda content: content["runs"][0].update(facts=known))
     told = text_of(browser, "#facts-of-run")
     assert "1000" in told
     assert " of 1000" not in told
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "weight", "told"),
+    [
+        ("mome-p2c", 0.25, ["0.25 : 0.75"]),
+        ("mome-p2c-one-hot", 0.0, ["0.00 : 1.00"]),
+        ("mome-pgx", None, [DASH]),
+        ("mome", 0.25, None),
+        ("nsga2", 0.25, None),
+        ("by hand", 0.25, None),
+    ],
+)
+def test_a_preference_only_where_solutions_are_made_for_one(browser, tmp_path, algorithm, weight, told):
+    """Algorithms without gradients give their solutions random preferences, which mean nothing."""
+    run = made_run(2, 2)
+    weights = [0.0, 0.0] if weight is None else [weight, 1 - weight]
+    preference = jnp.broadcast_to(jnp.array(weights, jnp.float32), run.archive.preference.shape)
+    config = replace(run.config, algorithm=AlgorithmConfig(algorithm, {}))
+    run = replace(run, config=config, archive=run.archive._replace(preference=preference))
+    content = opened(browser, [run], tmp_path)
+    assert facts(browser).get("made for preference") == told
+    assert (content["runs"][0]["solutions"]["preference"] is None) == (told is None)
+    assert browser.complaints == []
 
 
 def test_pages_without_the_newer_fields_open(browser, tmp_path):

@@ -13,6 +13,7 @@ import moqd
 from moqd.core.types import Offspring
 from moqd.io.files import read_tensors
 from moqd.runs.ledger import EVALUATIONS, Evaluations, Ledger, ledger_for, read_evaluations, write_evaluations
+from moqd.runs.loop import Loop
 from moqd.tasks.function import Measured
 from tests.quick import only
 
@@ -583,3 +584,22 @@ def test_it_grows_and_goes_back(tmp_path):
 
     np.testing.assert_array_equal(back.measured(all_designs, 7, measure).objectives, all_designs.parameters)
     assert asked == list(range(3500, 5000))
+
+
+def test_a_run_compiles_its_programs_once():
+    """Also where a repeat gave its place to a new design, so that offspring come from the host."""
+    task = moqd.FunctionTask(worth, **NAMES)
+    loop = Loop(moqd.make_algorithm("mome", task, ga_batch=4, num_cells=8), task, seed=0)
+    replaced, without_repeats = [], loop.ledger.without_repeats
+
+    def noting(asked, further):
+        offspring, designs = without_repeats(asked, further)
+        replaced.append(offspring is not asked)
+        return offspring, designs
+
+    loop.ledger.without_repeats = noting
+    loop.start()
+    for _ in range(12):
+        loop.advance(loop.iteration + 1)
+    assert {True, False} == set(replaced)
+    assert (loop._tell._cache_size(), loop._ask._cache_size()) == (1, 1)

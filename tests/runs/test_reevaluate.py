@@ -92,7 +92,7 @@ def test_a_report_of_an_uncertain_task_evaluates_anew(tmp_path):
     first = np.argwhere(run.archive.valid)[0]
     other = run.archive._replace(valid=run.archive.valid.at[tuple(first)].set(False))
     assert read_reevaluation(replace(run, archive=other)) is None
-    with pytest.raises(moqd.InputError, match="seed is 4294967296; give a whole number of at least 0 and at most"):
+    with pytest.raises(moqd.InputError, match="seed is 4294967296; give a whole number from 0 to"):
         moqd.reevaluate(run, seed=2**32)
 
 

@@ -1,9 +1,9 @@
 """Constraints are kept, and solutions are a table with names: against what the function itself says of each row."""
 
-import builtins
 import csv
 import io
 import shutil
+import sys
 from dataclasses import replace
 
 import jax
@@ -76,22 +76,17 @@ def test_preferences_are_shown_where_solutions_were_made_for_them(spring_run):
     assert not spring_run.has_preferences
     assert moqd.pick(spring_run).preference == ()
     added = {"added_pg": np.array([0.0, 3.0, 0.0])}
-    for metrics in (spring_run.metrics | added, {}):
-        made = replace(spring_run, metrics=metrics)
+    learned = replace(spring_run.config, algorithm=replace(spring_run.config.algorithm, name="mome-p2c"))
+    assert not replace(spring_run, metrics={}).has_preferences, "by its name, mome makes none"
+    for changes in ({"metrics": spring_run.metrics | added}, {"metrics": {}, "config": learned}):
+        made = replace(spring_run, **changes)
         assert made.has_preferences
         np.testing.assert_array_equal(made.to_pandas()["preference mass"], made.solutions().preference[:, 0])
         assert len(moqd.pick(made).preference) == 2
 
 
 def test_without_pandas_it_says_how_to_get_it(spring_run, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name == "pandas":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(moqd.InputError, match=r"pip install 'moqd\[pandas\]'"):
         spring_run.to_pandas()
 

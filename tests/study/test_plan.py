@@ -104,7 +104,7 @@ def test_own_algorithms_are_one_group():
         ({"tasks": {}}, "there are no tasks; give at least one"),
         ({"algorithms": {}}, "there are no algorithms"),
         ({"seeds": []}, "there are no seeds"),
-        ({"seeds": [-1]}, "seed is -1; give a whole number of at least 0 and at most 4294967295"),
+        ({"seeds": [-1]}, "seed is -1; give a whole number from 0 to 4294967295"),
         ({"seeds": [2**32]}, "seed is 4294967296; give"),
         ({"seeds": [0, 0]}, "seed 0 is given twice"),
         ({"tasks": {"arm": {}}}, "unknown task 'arm'; did you mean 'arm-2'"),

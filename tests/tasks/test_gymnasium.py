@@ -364,7 +364,8 @@ def test_wrong_types_and_a_missing_extra_get_one_sentence():
         "objectives is 'reward'; give a list of names, or functions of info: "
         '{"speed": "x_velocity", "effort": lambda info: ...}.',
         "env_options is 3; give options of the environment by name.",
-        "gymnasium_task needs Gymnasium; install it with: pip install 'moqd[gym]'",
+        "gymnasium_task needs the package 'gymnasium', which is not installed; "
+        "install it with: pip install 'moqd[gym]'",
     ]
 
 

@@ -95,7 +95,9 @@ def archive_for(task: Task, genotype: Genotype, *, num_cells: NumCells, front_le
 
 def offspring_of(source: Source, genotype: Genotype, preference: Preference) -> Offspring:
     """A batch that all came from one source."""
-    return Offspring(genotype, preference, jnp.full(preference.shape[0], source, jnp.int32))
+    return Offspring(
+        genotype, preference, jnp.full(preference.shape[0], int(source), jnp.int32)
+    )  # an enum would be weakly typed
 
 
 @jax.jit

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from moqd.choose.pick import Solution
 from moqd.core.networks import apply_policy
 from moqd.io.errors import InputError
+from moqd.io.extras import need
 from moqd.io.files import FORMAT, check_format, check_regular, write_file, write_new
 
 SUFFIXES = (".npz", ".onnx")
@@ -155,10 +156,9 @@ def _npz(header: Mapping[str, Any], layers: list[tuple[np.ndarray, np.ndarray]])
 
 
 def _onnx(header: Mapping[str, Any], layers: list[tuple[np.ndarray, np.ndarray]]) -> bytes:
-    try:
-        from onnx import TensorProto, checker, helper, numpy_helper
-    except ImportError as error:
-        raise InputError("exporting as .onnx needs ONNX; install it with: pip install 'moqd[onnx]'") from error
+    need("onnx", "onnx", "exporting as .onnx")
+    from onnx import TensorProto, checker, helper, numpy_helper
+
     nodes, weights, last = [], [], "observation"
     for i, (kernel, bias) in enumerate(layers):
         weights += [numpy_helper.from_array(kernel, f"kernel{i}"), numpy_helper.from_array(bias, f"bias{i}")]

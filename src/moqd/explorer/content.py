@@ -76,8 +76,7 @@ def _run(run: Run) -> dict[str, Any]:
             "cell": array(solutions.cell, "int32"),
             "objectives": array(solutions.objectives, "float32"),
             "features": array(solutions.features, "float32"),
-            # Zeros, which the page leaves out, where none was made for one.
-            "preference": array(solutions.preference * np.float32(run.has_preferences), "float32"),
+            "preference": array(solutions.preference, "float32") if run.has_preferences else None,
         },
         "front": array(global_front_rows(fitness), "int32"),
         "scale": {"low": scale.low.tolist(), "high": scale.high.tolist()},
@@ -120,5 +119,6 @@ def _snapshot(snapshot: Snapshot, run: Run) -> Mapping[str, Any]:
         "iteration": snapshot.iteration,
         "cell": array(snapshot.cell, "int32"),
         "objectives": array(snapshot.objectives, "float32"),
+        "features": array(snapshot.features, "float32"),
         "hypervolume": array(values, "float64"),
     }

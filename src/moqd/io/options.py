@@ -84,8 +84,8 @@ def whole_number(argument: str, value: Any, *, least: int, most: int | None = No
     """The value, which must be a whole number in these limits."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
-        limit = "" if most is None else f" and at most {most}"
-        raise InputError(f"{argument} is {value!r}; give a whole number of at least {least}{limit}.")
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(f"{argument} is {value!r}; give a whole number {allowed}.")
     return int(value)
 
 

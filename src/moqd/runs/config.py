@@ -10,10 +10,10 @@ import math
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +174,15 @@ class AlgorithmConfig:
         return given
 
 
+def _versions() -> dict[str, str]:
+    """Of those that are installed: a run without robots needs no Brax."""
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What the bits of a result depend on beside the settings; None where a file does not say it."""
@@ -186,7 +195,7 @@ class Surroundings:
     @classmethod
     def here(cls) -> "Surroundings":
         return cls(
-            versions={"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+            versions={"python": platform.python_version(), **_versions()},
             xla_flags=tuple(sorted(os.environ.get("XLA_FLAGS", "").split())),
             devices=tuple(device.device_kind for device in jax.local_devices()),
             machine={"processor": processor(), "cores": num_cores()},

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from moqd.algorithms import ALGORITHMS
 from moqd.core.archive import Archive, empty_archive
 from moqd.core.metrics import OF_THE_PAPER
 from moqd.core.types import Source
@@ -93,11 +94,15 @@ class Run:
     def has_preferences(self) -> bool:
         """Whether solutions were made for preferences: whether any from a policy gradient or an actor was archived.
 
-        All others have a random one, or their parent's. True if metrics.csv does not say where solutions came from.
+        All others have a random one, or their parent's. If metrics.csv does not say where solutions came from, whether
+        the algorithm is one that follows gradients.
         """
         names = (f"added_{source.name.lower()}" for source in (Source.PG, Source.ACTOR))
         counts = [self.metrics[name] for name in names if name in self.metrics]
-        return not counts or any(np.any(count > 0) for count in counts)
+        if counts:
+            return any(bool(np.any(count > 0)) for count in counts)
+        entry = ALGORITHMS.get(self.config.algorithm.name)
+        return self.task.policy is not None if entry is None else entry.policies
 
     def columns(self) -> dict[str, np.ndarray]:
         """The archive as a table, a row for each solution: its cell, features, objectives, constraints and parameters

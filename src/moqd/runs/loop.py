@@ -217,7 +217,7 @@ class Loop:
             rows = np.arange(start, start + self.batch)
             at = partial(np.take, indices=np.minimum(rows, number - 1), axis=0)
             genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), tuple(initial))
-            offspring = Offspring(genotype, preference, jnp.full(self.batch, Source.RANDOM, jnp.int32))
+            offspring = Offspring(genotype, preference, jnp.full(self.batch, int(Source.RANDOM), jnp.int32))
             offspring = on_one(offspring) if self._spread else offspring
             key = self._key(jnp.int32(index), Purpose.EVALUATE_INITIAL)
             evaluate = partial(self._evaluate_initial, key, f"seeds-{index}")

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from moqd.core.types import Genotype
-from moqd.io.errors import InputError
+from moqd.io.extras import need
 from moqd.tasks import Categorical, FunctionTask, Task
 from moqd.tasks.parameters import Bound, column_of
 
@@ -89,8 +89,7 @@ def by_header(task: Task, solutions: Solutions, *, preferences: bool) -> dict[st
 
 def frame_of(columns: Mapping[str, np.ndarray]) -> Any:
     """A pandas.DataFrame with these columns."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise InputError("a DataFrame needs pandas; install it with: pip install 'moqd[pandas]'") from error
+    need("pandas", "pandas", "a DataFrame")
+    import pandas
+
     return pandas.DataFrame(dict(columns))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from moqd.io.errors import InputError
+from moqd.io.extras import need
 from moqd.io.files import storing
 from moqd.runs.folder import Run
 from moqd.runs.session import Callback
@@ -15,13 +16,10 @@ class TensorBoard(Callback):
     """Writes every column of metrics.csv as a scalar over the iterations; look with `tensorboard --logdir FOLDER`."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            from tensorboard.compat.proto import event_pb2, summary_pb2
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError as error:
-            raise InputError(
-                "--tensorboard needs the package tensorboard; install it with: pip install 'moqd[tensorboard]'"
-            ) from error
+        need("tensorboard", "tensorboard", "--tensorboard")
+        from tensorboard.compat.proto import event_pb2, summary_pb2
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
         self._folder = folder
         self._events, self._summaries, self._open = event_pb2, summary_pb2, EventFileWriter
         self._writer: Any = None

@@ -308,7 +308,7 @@ class _Outline(PolicyTask):
     def policy(self) -> Policy:
         return Policy(1, 1, (), apply_policy)
 
-    def evaluate(self, key: Key, genotype: Genotype) -> NoReturn:
+    def _evaluate(self, key: Key, genotype: Genotype, *, record: bool) -> NoReturn:
         raise NotImplementedError
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, runtime_checkable
 
 from moqd.io.errors import InputError, one_line
+from moqd.io.extras import need
 from moqd.io.files import check_regular, own_folder
 from moqd.runs.folder import LOG
 from moqd.study.job import Ending, Job, note_failure, stamped
@@ -242,10 +243,7 @@ def _on_a_node(job: str, marker: str, environment: dict[str, str]) -> tuple[int,
 
 
 def _connect(address: str) -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise InputError("--ray needs Ray, which is not installed; install it with: pip install 'moqd[ray]'") from error
+    ray = need("ray", "ray", "--ray")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if ray.is_initialized():

@@ -22,6 +22,7 @@ from jaxtyping import Int
 from moqd.core.networks import MLP, Policy, apply_policy
 from moqd.core.types import Evaluation, Key
 from moqd.io.errors import EvaluationError, InputError
+from moqd.io.extras import need
 from moqd.tasks import episode as episode_module
 from moqd.tasks import features as features_module
 from moqd.tasks.checks import explained, require, require_count, require_counts
@@ -235,10 +236,7 @@ def _sendable(env_id: str | Callable[..., Any]) -> Any:
 
 
 def _opened(episodes: Episodes, title: str) -> Any:
-    try:
-        import gymnasium
-    except ImportError as error:
-        raise InputError("gymnasium_task needs Gymnasium; install it with: pip install 'moqd[gym]'") from error
+    gymnasium = need("gymnasium", "gym", "gymnasium_task")
     what = f"the environment of task {title!r}"
     with explained(f"{what} cannot be made", "look at env_options, and at what it needs to have installed."):
         try:

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Shaped
 from moqd.core.devices import LANES, compiled, num_tiles, on_one
 from moqd.core.networks import MLP, Policy, apply_policy
 from moqd.io.errors import InputError, known_name
+from moqd.io.extras import need
 from moqd.tasks.checks import require_count
 from moqd.tasks.episode import quiet, shapes_of
 from moqd.tasks.policies import FREE, control_rate, joint_names
@@ -264,8 +265,7 @@ class LocomotionTask(RolloutTask):
 def _robot(name: str, backend: str) -> Any:
     with _brax(), jax.ensure_compile_time_eval():
         with _postponed("jaxopt"):  # for the generalized backend alone
-            from brax import envs
-            from brax.io import mjcf
+            envs, mjcf = need("brax.envs", "robots", "a robot"), need("brax.io.mjcf", "robots", "a robot")
 
         # Brax copies every array of the model once more, for which JAX compiles a program for each shape.
         usual, mjcf.jp = mjcf.jp, SimpleNamespace(array=jnp.asarray)
@@ -317,6 +317,6 @@ def _postponed(*names: str) -> Iterator[None]:
 def _brax() -> Iterator[None]:
     """Where Brax's code runs: its notices and MuJoCo's log stay away, and JAX is as lenient as Brax needs it."""
     with _postponed("trimesh", "scipy.spatial"), contextlib.redirect_stdout(io.StringIO()):
-        import mujoco.mjx  # noqa: F401  which prints that it has no Warp, and has meshes, of which these robots have none
+        need("mujoco.mjx", "robots", "a robot")  # prints that it has no Warp; has meshes, these robots none
     with quiet(), jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield

@@ -26,6 +26,7 @@ import cloudpickle
 
 from moqd.core.devices import num_cores
 from moqd.io.errors import InputError, known_name
+from moqd.io.extras import need
 from moqd.tasks import worker
 from moqd.tasks.checks import explained, first_line, require, require_count
 
@@ -147,10 +148,7 @@ class RayPool(WorkerPool):
     """Calls by actors of a Ray cluster: that of an earlier `ray.init` or of RAY_ADDRESS, or one of this machine."""
 
     def __init__(self, function: Callable[..., Any], workers: int | None = None, timeout: float | None = None) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise InputError("evaluator='ray' needs Ray; install it with: pip install 'moqd[ray]'") from error
+        ray = need("ray", "ray", "evaluator='ray'")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if not ray.is_initialized():

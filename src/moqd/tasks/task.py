@@ -62,7 +62,7 @@ class Task(ABC):
     minimised: Sequence[str] = ()
     """The objectives of which less is better."""
     feature_names: Sequence[str] = ()
-    """None: the archive has one cell."""
+    """Without any, the archive has one cell."""
     feature_bounds: Sequence[tuple[float, float]] = ()
     """(lowest, highest) of each feature: the space that the cells divide."""
     reference_point: Sequence[float] | None = None

@@ -12,12 +12,12 @@ function scaledObjectives(objectives, signs, scale) {
   return Float64Array.from(objectives, (value, i) => (value * signs[i % k] - scale.low[i % k]) / extent[i % k]);
 }
 
-/** Those of some rows that keep to all limits. */
-function withinLimits(objectives, names, limits, rows) {
-  const k = names.length;
-  const columns = limits.map((limit) => names.indexOf(limit.objective));
+/** Those of some rows of a source that keep to all limits; `measured` says where its objectives and features are. */
+function withinLimits(source, measured, limits, rows) {
+  const columns = limits.map((limit) => measured.find(({ name }) => name === limit.name));
   return rows.filter((row) => limits.every(({ relation, value }, i) => {
-    const own = objectives[row * k + columns[i]];
+    const { part, width, at } = columns[i];
+    const own = source[part][row * width + at];
     return relation === ">=" ? own >= value : own <= value;
   }));
 }

@@ -26,7 +26,10 @@ function scaleOf({ low, high, diverging = false, sign = 1 }) {
   const extent = high > low ? high - low : 1;
   const share = (value) => (sign < 0 ? (high - value) / extent : (value - low) / extent);
   const table = diverging ? DIVERGING : VIRIDIS;
-  return { low, high, sign, diverging, share, colour: (value) => between(table, share(value)) };
+  // The darkest third of the colours cannot be told from a dark page.
+  const first = !diverging && document.documentElement.dataset.theme === "dark" ? 1 / 3 : 0;
+  const colour = (value) => between(table, first + (1 - first) * share(value));
+  return { low, high, sign, diverging, share, colour };
 }
 
 /** The least and the most of some values; those that are not there (NaN) do not count. */
@@ -42,7 +45,8 @@ function rangeOf(values) {
 /** A number with as many decimals as tell apart a thousandth of the extent that it is one of. */
 function written(value, extent = Math.abs(value)) {
   if (!Number.isFinite(value)) return "–";
-  const size = Math.max(Math.abs(extent), Math.abs(value) / 1e4);
+  // Where nothing else is there to tell it from, its own size is the extent.
+  const size = extent ? Math.max(Math.abs(extent), Math.abs(value) / 1e4) : Math.abs(value);
   if (value !== 0 && (Math.abs(value) >= 1e7 || size < 1e-5)) {
     const [digits, power] = value.toExponential(2).split("e");
     return `${signed(digits)}·10${superscript(Number(power))}`;

@@ -42,7 +42,9 @@ function runOf(raw, index) {
     centroid: arrayOf(raw.centroid),
     polygons: raw.polygons ? raw.polygons.map(arrayOf) : null,
     features: arrayOf(raw.solutions.features),
-    preferences: arrayOf(raw.solutions.preference),
+    measured: measuredOf(raw),
+    /** What each was made for; null if solutions were made for no preference. */
+    preferences: raw.solutions.preference ? arrayOf(raw.solutions.preference) : null,
     rows: [...cellOf.keys()],
     rowsOf: rowsByCell(cellOf, hypervolume.length),
     front: arrayOf(raw.front),
@@ -61,6 +63,14 @@ function runOf(raw, index) {
   };
 }
 
+/** What limits can be on: objectives and features, each with its place in a row of these. */
+function measuredOf(raw) {
+  const parts = [["objectives", raw.objectives], ["features", raw.features]];
+  const isTaken = (part, name) => part === "features" && raw.objectives.some((objective) => objective.name === name);
+  return parts.flatMap(([part, all]) => all.map(({ name }, at) =>
+    ({ name: isTaken(part, name) ? `${name} (feature)` : name, part, at, width: all.length })));
+}
+
 /** The names of the parameters, and those of a solution by its row, as they are written. */
 function parametersOf(raw) {
   if (!raw?.names.length) return null;
@@ -73,6 +83,7 @@ function snapshotOf(raw, cells) {
   return {
     iteration: raw.iteration,
     objectives: arrayOf(raw.objectives),
+    features: arrayOf(raw.features),
     hypervolume: arrayOf(raw.hypervolume),
     rowsOf: rowsByCell(arrayOf(raw.cell), cells),
   };

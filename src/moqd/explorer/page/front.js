@@ -27,11 +27,15 @@ function createFront(parts, onChoose) {
     const n = run.feature.length;
     parts.title.textContent = cell === null ? "Front" : `Front of cell ${cell}`;
     const labels = shortLabels(run.feature.map(({ name }) => name));
-    const features = cell === null ? [] : run.feature.map(({ low, high }, i) =>
-      `${labels[i]} ${written(run.centroid[cell * n + i], 10 * (high - low))}`);
+    const values = cell === null ? [] : run.feature.map(({ low, high }, i) =>
+      written(run.centroid[cell * n + i], 10 * (high - low)));
     const number = rows.length === 1 ? "1 solution" : `${rows.length} solutions`;
-    parts.facts.textContent = [number, ...features].join(" · ");
-    parts.facts.title = parts.facts.textContent;
+    const textOf = (room) => [number, ...values.map((value, i) => `${shortened(labels[i], room)} ${value}`)].join(" · ");
+    // As much of the names as there is room for; if that is next to nothing, none of them.
+    const room = parts.facts.parentElement.clientWidth - parts.title.offsetWidth - 14;
+    const each = (room - textWidth(textOf(0))) / values.length + textWidth(shortened("feature", 0));
+    parts.facts.textContent = each > 60 ? textOf(each) : number;
+    parts.facts.title = textOf(Infinity);
   }
 
   /** What is said of a solution beside the pointer: a title, and lines. */
@@ -48,7 +52,11 @@ function createFront(parts, onChoose) {
     const { clientWidth: width, clientHeight: height } = parts.plot;
     const scatter = drawn.run.k < 3 ? scatterOf(drawn, rows, width, height, onChoose, hoverLines)
       : spaceOf(drawn, rows, width, height, turn, onChoose, hoverLines);
-    parts.plot.classList.toggle("space", drawn.run.k === 3);
+    if (drawn.run.k === 3) {
+      const label = "Front of three objectives; arrow keys turn it, and the table below lists its solutions";
+      furnish(parts.plot, { tabindex: 0, role: "img", "aria-label": label }, []);
+      parts.plot.classList.add("space");
+    }
     parts.plot.replaceChildren(scatter);
   }
 
@@ -57,16 +65,17 @@ function createFront(parts, onChoose) {
   function drawParallel() {
     const { run, solution, recommended, best } = drawn;
     const { clientWidth: width, clientHeight: height } = parts.plot;
-    const axes = run.objective.map(({ label, sign }, i) => {
+    const axes = run.objective.map((objective, i) => {
       const [low, high] = objectiveRange(run, i);
-      return { label, sign, low, high };
+      return { ...objective, low, high };
     });
     const frame = parallelFrame(axes, width, height);
     const valuesOf = (row) => rowOf(run.objectives, row, run.k);
     const line = (row, name) => shape("path", { d: parallelLine(frame, valuesOf(row)), class: name });
     const svg = canvasOf(width, height);
     svg.setAttribute("aria-hidden", "true");
-    svg.append(shape("g", { class: "quiet-lines" }, ...Array.from(run.front, (row) => line(row, ""))),
+    svg.append(shape("g", { class: "quiet-lines" }, ...bundlesOf(run.front).map((bundle) =>
+      shape("path", { d: bundle.map((row) => parallelLine(frame, valuesOf(row))).join("") }))),
       shape("g", { class: "own-lines" }, ...rows.map((row) => line(row, ""))),
       ...[solution].filter((row) => row !== null).flatMap((row) => [line(row, "halo"), line(row, "chosen")]),
       ...parallelAxes(frame));
@@ -89,8 +98,11 @@ function createFront(parts, onChoose) {
 
   function fillTable() {
     const { run, playable } = drawn;
+    // Names may take three lines of a column.
+    const room = 2.3 * Math.max(54, (parts.table.clientWidth - 90) / run.k - 16);
     const head = element("tr", {}, element("th", { class: "mark" }, element("span", { class: "unseen" }, "Mark")),
-      ...run.objective.map(({ label }) => element("th", { scope: "col" }, label)),
+      ...run.objective.map((objective) => element("th", { scope: "col", title: objective.label },
+        labelWithin(objective, room, TICK))),
       element("th", { scope: "col", class: "number", title: "Row among all solutions" }, "no."));
     lines = new Map(rows.map((row) => [row, element("tr",
       { "data-row": row, tabindex: -1, class: playable(row) ? "playable" : "" },
@@ -162,6 +174,12 @@ function sortedRows(run, rows) {
   return [...rows].sort((a, b) => run.scaled[b * run.k] - run.scaled[a * run.k]);
 }
 
+/** Rows in at most so many bundles: thousands of lines would be slow to draw one by one. */
+function bundlesOf(rows, most = 32) {
+  const each = Math.max(1, Math.ceil(rows.length / most));
+  return Array.from({ length: Math.ceil(rows.length / each) }, (_, i) => [...rows.slice(i * each, (i + 1) * each)]);
+}
+
 function objectiveRange(run, i) {
   return rangeOf(run.objectives.filter((_, at) => at % run.k === i));
 }
@@ -183,7 +201,7 @@ function extentOf(run, i) {
 
 function nothingIn(run, cell) {
   if (run.count === 0) return "The archive is empty: no solution was found yet.";
-  return cell === null ? "No cell is selected." : "This cell is empty: no policy behaves like this yet.";
+  return cell === null ? "No cell is selected." : "This cell is empty: no solution with these features was found yet.";
 }
 
 /** `missing` says what some solutions lack; empty if none lacks anything. */

@@ -45,7 +45,7 @@ function recommendedOf(run, cell = null) {
 
 /** Those of some rows (of a run, or of a snapshot of it) that keep to the limits. */
 function candidates(run, source, rows) {
-  return withinLimits(source.objectives, run.objective.map(({ name }) => name), state.limits, rows);
+  return withinLimits(source, run.measured, state.limits, rows);
 }
 
 // ----------------------------------------------------------------------------------------- quantities on the map
@@ -146,7 +146,7 @@ const front = createFront({ plot: byId("front"), table: byId("solutions"), title
 const player = createPlayer({ panes: byId("panes"), controls: byId("controls"), play: byId("play"),
   scrub: byId("scrub"), time: byId("time"), speed: byId("speed"), loop: byId("loop") });
 const showWeights = createWeights(byId("weights"), runs[0].objective, () => state.preference, setPreference);
-const showLimits = createLimits(byId("limits"), runs[0].objective, setLimits);
+const showLimits = createLimits(byId("limits"), runs[0].measured, setLimits);
 
 function drawMap() {
   const run = currentRun();
@@ -345,7 +345,7 @@ function compare() {
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   player.recolour();
-  front.redraw();
+  drawMap();
 }
 
 // ----------------------------------------------------------------------------------------------------- handlers

@@ -230,8 +230,10 @@ function fillOf(value, scale) {
 // ---------------------------------------------------------------------------------------------- one feature: strip
 
 function stripView(run, width, height) {
-  const [left, right, top, bottom] = [50, 8, 22, height - 40];
-  const { low, high, label } = run.feature[0];
+  const [left, right, top] = [54, 10, 22];
+  const below = lowerAxis(run.feature[0], width - left - right, width - left - right);
+  const bottom = height - below.height;
+  const { low, high } = run.feature[0];
   const svg = canvasOf(width, height);
   const x = (value) => left + ((value - low) / (high - low)) * (width - left - right);
   const order = [...run.centroid.keys()].sort((a, b) => run.centroid[a] - run.centroid[b]);
@@ -243,7 +245,7 @@ function stripView(run, width, height) {
     cellShape(cell, {}, shape("path", { d: rectangle(from, top, to, bottom), fill: "transparent" }), bars[cell]));
   const axis = shape("g");
   const group = shape("g", { class: "bars" }, ...cells);
-  svg.append(axis, group, ...axisBelow(run.feature[0], x, bottom, width, left, right));
+  svg.append(axis, group, ...axisBelow(below, x, bottom, (left + width - right) / 2, width));
   let tops = spans.map(() => top);
   let base = bottom;
 
@@ -261,10 +263,11 @@ function stripView(run, width, height) {
     });
     const ticks = ticksOf(...floor);
     axis.replaceChildren(
-      shape("text", { x: 2, y: 12, class: "axis-label" }, name),
+      labelText(name, [shortened(name, width - 4)], { x: 2, y: 12 }),
       ...ticks.flatMap((tick) => [
         shape("line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) }),
-        shape("text", { class: "tick", x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, tickText(tick, ticks)),
+        shape("text", { class: "tick", x: left - 6, y: y(tick) + 4, "text-anchor": "end" },
+          narrowText(tick, tickText(tick, ticks), left - 8)),
       ]));
   }
 
@@ -283,26 +286,73 @@ function stripView(run, width, height) {
   };
 }
 
-function axisBelow({ low, high, label }, x, bottom, width, left, right) {
-  const ticks = ticksOf(low, high);
+/** A number as it is written or, if that is wider than its room, by its power of ten. */
+function narrowText(value, text, room) {
+  if (textWidth(text, TICK) <= room) return text;
+  const [digits, power] = value.toExponential(1).split("e");
+  return `${signed(trimmed(digits))}·10${superscript(Number(power))}`;
+}
+
+// ------------------------------------------------------------------------------------------------ axes with ticks
+
+/** Ticks of an axis, as many as a length in pixels has room for, each with its text. */
+function fittingTicks(low, high, length, most = 5) {
+  for (let number = most; ; number--) {
+    const ticks = ticksOf(low, high, number);
+    const texts = ticks.map((tick) => tickText(tick, ticks));
+    const wide = Math.max(0, ...texts.map((text) => textWidth(text, TICK)));
+    if (number === 1 || texts.length * (wide + 8) <= length) return { ticks, texts, wide };
+  }
+}
+
+/** The axis below a plot of some length, whose label may be as wide as `room`; `height` is what it needs. */
+function lowerAxis({ low, high, label }, length, room) {
+  const lines = wrapped(label, room);
+  return { ...fittingTicks(low, high, length), label, lines, height: 26 + LINE * lines.length };
+}
+
+/** Its elements: `x` places a value, and nothing goes beyond `width`. */
+function axisBelow({ ticks, texts, label, lines }, x, bottom, centre, width) {
+  const within = (at, text) => Math.min(width - 1 - textWidth(text, TICK) / 2, at);
   return [
-    ...ticks.map((tick) => shape("text", { class: "tick", x: x(tick), y: bottom + 16, "text-anchor": "middle" },
-      tickText(tick, ticks))),
-    shape("text", { class: "axis-label", x: (left + width - right) / 2, y: bottom + 34, "text-anchor": "middle" },
-      shortened(label, width - left - right)),
+    ...ticks.map((tick, i) => shape("text", { class: "tick", x: within(x(tick), texts[i]), y: bottom + 16,
+      "text-anchor": "middle" }, texts[i])),
+    labelText(label, lines, { x: centre, y: bottom + 34, "text-anchor": "middle" }),
+  ];
+}
+
+/** The axis to the left of a plot of some length; `width` is what it needs. */
+function leftAxis({ low, high, label }, length) {
+  const lines = wrapped(label, length);
+  const ticks = ticksOf(low, high);
+  const texts = ticks.map((tick) => tickText(tick, ticks));
+  const wide = Math.max(0, ...texts.map((text) => textWidth(text, TICK)));
+  return { ticks, texts, label, lines, width: LINE * lines.length + wide + 17 };
+}
+
+/** Its elements, for a plot that begins at `left`; `y` places a value. */
+function axisLeft({ ticks, texts, label, lines, width }, left, y, middle) {
+  return [
+    ...ticks.map((tick, i) => shape("text", { class: "tick", x: left - 6, y: y(tick) + 4, "text-anchor": "end" },
+      texts[i])),
+    labelText(label, lines, { "text-anchor": "middle",
+      transform: `translate(${left - width + LABEL},${middle}) rotate(-90)` }),
   ];
 }
 
 // -------------------------------------------------------------------------------------------- two features: mosaic
 
 function mosaicView(run, width, height) {
-  const [left, below, rim] = [50, 40, 10];
-  const tall = Math.max(120, Math.min(height - below - rim, 1.3 * (width - left - rim)));
+  const rim = 10;
+  const [first, second] = run.feature;
+  const aside = leftAxis(second, height - 60);
+  const below = lowerAxis(first, width - aside.width - rim, width - aside.width - rim);
+  const [left, under] = [aside.width, below.height];
+  const tall = Math.max(120, Math.min(height - under - rim, 1.3 * (width - left - rim)));
   const wide = Math.max(120, Math.min(width - left - rim, 1.3 * tall));
   const from = left + Math.max(0, (width - left - rim - wide) / 2);
-  const top = rim + Math.max(0, (height - below - rim - tall) / 2);
+  const top = rim + Math.max(0, (height - under - rim - tall) / 2);
   const svg = canvasOf(width, height);
-  const [first, second] = run.feature;
   const x = (value) => from + ((value - first.low) / (first.high - first.low)) * wide;
   const y = (value) => top + tall - ((value - second.low) / (second.high - second.low)) * tall;
   const places = run.rowsOf.map((_, cell) => [x(run.centroid[2 * cell]), y(run.centroid[2 * cell + 1])]);
@@ -312,13 +362,8 @@ function mosaicView(run, width, height) {
   });
   const paths = outline.map((d) => shape("path", { d }));
   const cells = paths.map((path, cell) => cellShape(cell, {}, path));
-  const ticks = ticksOf(second.low, second.high);
   svg.append(shape("g", { class: "mosaic" }, ...cells),
-    ...axisBelow(first, x, top + tall, from + wide, from, 0),
-    ...ticks.map((tick) => shape("text", { class: "tick", x: from - 7, y: y(tick) + 4, "text-anchor": "end" },
-      tickText(tick, ticks))),
-    shape("text", { class: "axis-label", "text-anchor": "middle",
-      transform: `translate(${from - 36},${top + tall / 2}) rotate(-90)` }, shortened(second.label, tall)));
+    ...axisBelow(below, x, top + tall, from + wide / 2, width), ...axisLeft(aside, from, y, top + tall / 2));
   return {
     parts: [svg],
     svgs: [svg],
@@ -335,14 +380,15 @@ function mosaicView(run, width, height) {
 
 function parallelView(run, width, height, { ranges, brush }) {
   const n = run.feature.length;
-  const labels = shortLabels(run.feature.map(({ label }) => label));
-  const axes = run.feature.map((feature, i) => ({ ...feature, label: labels[i] }));
+  const [labels, names] = ["label", "name"].map((kind) => shortLabels(run.feature.map((feature) => feature[kind])));
+  const axes = run.feature.map((feature, i) => ({ ...feature, label: labels[i], name: names[i] }));
   const centres = Array.from({ length: run.cells }, (_, cell) => rowOf(run.centroid, cell, n));
   const paired = n <= MOST_PAIRED;
   const controls = rangeInputs(run.feature, ranges, (axis, range) => brush(axis, range));
   const room = height - RANGES_HEIGHT;
   const lower = paired ? Math.min(0.54 * room, (n === 3 ? 1 : 2) * (width / PAIR_COLUMNS)) : 0;
   const upper = Math.round(room - lower);
+  controls.element.style.setProperty("--room", `${upper}px`);
   const frame = parallelFrame(axes, width, upper);
   const svg = canvasOf(width, upper);
   const lines = centres.map((centre) => shape("path", { d: parallelLine(frame, centre) }));
@@ -482,10 +528,10 @@ function pairsOf(axes, centres, width, height) {
     const box = boxes[p];
     svg.append(shape("rect", { class: "plane", ...box, rx: 3 }), groups[p],
       shape("text", { class: "tick", x: box.x + box.width / 2, y: box.y + box.height + 13, "text-anchor": "middle" },
-        shortened(axes[i].label, box.width)),
+        labelWithin(axes[i], box.width, TICK)),
       shape("text", { class: "tick", "text-anchor": "middle",
         transform: `translate(${box.x - 6},${box.y + box.height / 2}) rotate(-90)` },
-        shortened(axes[j].label, box.height)));
+        labelWithin(axes[j], box.height, TICK)));
   });
   const places = (cell) => pairs.map((_, p) => placeOf(p, cell));
   return {

@@ -13,7 +13,7 @@ function drawRunFacts(run) {
   ];
   byId("task").textContent = run.task;
   byId("algorithm").textContent = run.algorithm;
-  byId("run-name").textContent = run.name;
+  byId("run-name").textContent = run.name === run.task ? "" : run.name;
   byId("facts-of-run").replaceChildren(...facts.map(([name, value]) =>
     element("div", {}, element("dt", {}, name), element("dd", {}, value))));
 }
@@ -34,7 +34,7 @@ function createWeights(host, objectives, current, onPreference) {
     const output = element("output", { for: id });
     const goal = sign < 0 ? "less is better" : "more is better";
     host.append(element("div", { class: "weight" },
-      element("label", { for: id, title: `${label}: ${goal}` }, `${sign < 0 ? "↓" : "↑"} ${name}`), input, output));
+      element("label", { for: id }, clipped(`${sign < 0 ? "↓" : "↑"} ${name}`, `${label}: ${goal}`)), input, output));
     return { input, output };
   });
   return (preference) => preference.forEach((weight, i) => {
@@ -46,18 +46,30 @@ function createWeights(host, objectives, current, onPreference) {
 }
 
 /** The limits; one without a number does not count yet. */
-function createLimits(host, objectives, onLimits) {
+function createLimits(host, measured, onLimits) {
   const rows = [];
 
   function read() {
     return rows.filter(({ value }) => value.value.trim() !== "" && Number.isFinite(value.valueAsNumber)).map((row) => (
-      { objective: row.objective.value, relation: row.relation.value, value: row.value.valueAsNumber }));
+      { name: row.name.value, relation: row.relation.value, value: row.value.valueAsNumber }));
+  }
+
+  function namesOf(part, chosen) {
+    const names = measured.filter((one) => one.part === part).map(({ name }) => option(name, name, name === chosen));
+    return names.length ? [element("optgroup", { label: part }, ...names)] : [];
   }
 
   function add(limit = {}) {
     const changed = () => onLimits(read());
-    const objective = element("select", { "aria-label": "Objective", onchange: changed },
-      ...objectives.map(({ name }) => option(name, name, name === limit.objective)));
+    const name = element("select", { "aria-label": "Objective or feature", onchange: () => { showName(); changed(); } },
+      ...namesOf("objectives", limit.name), ...namesOf("features", limit.name));
+    // A browser would show only the start of a long name.
+    const named = element("div", { class: "named-select" }, name);
+    const showName = () => {
+      name.title = name.value;
+      named.replaceChildren(name, clipped(name.value));
+    };
+    showName();
     const relation = element("select", { "aria-label": "At least or at most", onchange: changed },
       option(">=", "≥", limit.relation === ">="), option("<=", "≤", limit.relation === "<="));
     const value = element("input", { type: "number", step: "any", "aria-label": "Limit", placeholder: "number",
@@ -70,8 +82,8 @@ function createLimits(host, objectives, onLimits) {
     };
     const remove = element("button",
       { type: "button", class: "icon", "aria-label": "Remove this limit", onclick: drop }, "×");
-    const row = { objective, relation, value,
-      element: element("div", { class: "limit" }, objective, relation, value, remove) };
+    const row = { name, relation, value,
+      element: element("div", { class: "limit" }, named, relation, value, remove) };
     rows.push(row);
     host.append(row.element);
     return row;
@@ -97,21 +109,20 @@ function drawRecommended({ run, rule, recommended, best, cell, limits }, onShow)
     announce(nothingWithin(run, limits));
     return;
   }
-  const line = (glyph, where, row) => {
-    const show = element("button", { type: "button", class: glyph === "★" ? "strong" : "quiet",
-      onclick: () => onShow(row), "aria-label": `Show it: solution ${row}, cell ${run.cellOf[row]}` }, "Show it");
-    const mark = element("b", { class: "accent", "aria-hidden": "true" }, glyph);
-    return element("tr", {}, element("th", { scope: "row" }, mark, ` ${where}`), element("td", {}, show),
-      ...objectivesOf(run, row).map((value) => element("td", {}, value)));
-  };
-  const none = () => element("tr", {}, element("th", { scope: "row" }, "☆ this cell"),
-    element("td", { colspan: run.k + 1, class: "muted" },
-      run.rowsOf[cell].length ? "none within the limits" : "empty"));
-  const inCell = cell === null ? [] : [best === null ? none() : line("☆", "this cell", best)];
-  host.replaceChildren(element("table", {},
-    element("thead", {}, element("tr", {}, element("td", { colspan: 2 }), ...run.objective.map(({ name, label }) =>
-      element("th", { scope: "col", title: label }, name)))),
-    element("tbody", {}, line("★", `cell ${run.cellOf[recommended]}`, recommended), ...inCell)));
+  const head = (glyph, where, row) => element("th", { scope: "col" },
+    element("b", { class: "accent", "aria-hidden": "true" }, glyph), ` ${where} `,
+    ...(row === null ? [] : [element("button", { type: "button", class: glyph === "★" ? "strong" : "quiet",
+      onclick: () => onShow(row), "aria-label": `Show solution ${row}, cell ${run.cellOf[row]}` }, "Show")]));
+  const values = objectivesOf(run, recommended);
+  const own = best === null ? null : objectivesOf(run, best);
+  const none = () => element("td", { rowspan: run.k, class: "muted" },
+    run.rowsOf[cell].length ? "none within the limits" : "empty");
+  const lines = run.objective.map(({ name, label }, i) => element("tr", {},
+    element("th", { scope: "row" }, clipped(name, label)), element("td", {}, values[i]),
+    ...(own ? [element("td", {}, own[i])] : cell !== null && i === 0 ? [none()] : [])));
+  host.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, element("td"),
+    head("★", `cell ${run.cellOf[recommended]}`, recommended),
+    ...(cell === null ? [] : [head("☆", "this cell", best)]))), element("tbody", {}, ...lines)));
   // The button that was pressed is drawn anew, and must keep the focus.
   host.querySelectorAll("button")[pressed]?.focus();
   const spoken = objectivesOf(run, recommended).map((value, i) => `${run.objective[i].label} ${value}`).join(", ");
@@ -125,10 +136,10 @@ function announce(text) {
 
 function nothingWithin(run, limits) {
   if (run.count === 0) return "The archive is empty; there is nothing to choose from.";
-  const names = run.objective.map(({ name }) => name);
-  const ranges = [...new Set(limits.map(({ objective }) => objective))].map((name) => {
-    const i = names.indexOf(name);
-    return `${name} ranges from ${objectiveRange(run, i).map((value) => written(value, extentOf(run, i))).join(" to ")}`;
+  const limited = run.measured.filter(({ name }) => limits.some((limit) => limit.name === name));
+  const ranges = limited.map(({ name, part, width, at }) => {
+    const [low, high] = rangeOf(run[part].filter((_, i) => i % width === at));
+    return `${name} ranges from ${written(low, high - low)} to ${written(high, high - low)}`;
   });
   return `No solution is within all limits; in the archive ${ranges.join(", ")}: relax a limit.`;
 }
@@ -151,8 +162,8 @@ function drawFacts(host, shown) {
     ...shown.flatMap((one) => objectiveCells(one, i).slice(0, columns.length))));
   const features = run.feature.map(({ label, low, high }, i) => wide(label, (one) =>
     written(one.run.features[one.row * run.feature.length + i], high - low)));
-  const isMade = shown.some((one) => preferenceText(one.run, one.row) !== "–");
-  const preference = isMade ? [wide("made for preference", (one) => preferenceText(one.run, one.row))] : [];
+  const preference = shown.some((one) => one.run.preferences)
+    ? [wide("made for preference", (one) => preferenceText(one.run, one.row))] : [];
   const namedRows = (kind) => [...new Set(shown.flatMap((one) => one.run[kind]?.names ?? []))].map((name) =>
     wide(name, (one) => namedText(one.run[kind], one.row, name)));
   const body = element("tbody", {}, ...objectives, ...features, ...namedRows("constraints"), ...preference,
@@ -174,6 +185,7 @@ function objectiveCells({ run, row, gait }, i) {
 }
 
 function preferenceText(run, row) {
+  if (!run.preferences) return "–";
   const weights = rowOf(run.preferences, row, run.k);
   const any = weights.every(Number.isFinite) && weights.some((weight) => weight !== 0);
   return any ? weights.map((weight) => weight.toFixed(2)).join(" : ") : "–";
@@ -194,7 +206,7 @@ function exportCommand(run, row) {
 /** The call in Python that chooses by a preference, a rule and limits: in the archive, or in one cell of it. */
 function pickCall(run, { preference, rule, limits }, cell) {
   const list = (values) => `[${values.map((value) => Number(value.toPrecision(12))).join(", ")}]`;
-  const texts = limits.map(({ objective, relation, value }) => pythonText(`${objective}${relation}${value}`));
+  const texts = limits.map(({ name, relation, value }) => pythonText(`${name}${relation}${value}`));
   const features = cell === null ? [] : rowOf(run.centroid, cell, run.feature.length);
   return `moqd.pick(${["run", list(preference),
     ...(features.length ? [`feature=${list(features)}`] : []),

@@ -3,14 +3,17 @@
 const AXIS_REACH = 16;
 
 /**
- * Axes side by side over a width and height. An axis has a label, low and high, and is turned round where its sign is
- * negative, so that up is better.
+ * Axes side by side over a width and height. An axis has a label, a name (its label without the unit), low and high,
+ * and is turned round where its sign is negative, so that up is better. Labels that are too long for one row alternate
+ * between two.
  */
 function parallelFrame(axes, width, height) {
-  const [left, top, bottom] = [26, 30, 22];
-  const right = 26;
-  const gap = axes.length > 1 ? (width - left - right) / (axes.length - 1) : 0;
-  const x = (axis) => (axes.length > 1 ? left + axis * gap : width / 2);
+  const side = 26;
+  const gap = axes.length > 1 ? (width - 2 * side) / (axes.length - 1) : 0;
+  const isLong = ({ label }, i) => textWidth(label) > parallelRoom(axes, i, gap, width, 1);
+  const rows = axes.length > 2 && axes.some(isLong) ? 2 : 1;
+  const [top, bottom] = [16 + LINE * rows, 22];
+  const x = (axis) => (axes.length > 1 ? side + axis * gap : width / 2);
   const share = (axis, value) => {
     const { low, high, sign = 1 } = axes[axis];
     const part = high > low ? (value - low) / (high - low) : 0.5;
@@ -22,31 +25,45 @@ function parallelFrame(axes, width, height) {
     const part = Math.min(1, Math.max(0, 1 - (at - top) / (height - top - bottom)));
     return low + (sign < 0 ? 1 - part : part) * (high - low);
   };
-  return { axes, x, y, valueAt, gap, top, bottom: height - bottom, width, height };
+  return { axes, x, y, valueAt, gap, rows, top, bottom: height - bottom, width, height };
+}
+
+/** How wide the label of an axis may be if labels are in so many rows. The outer ones begin and end at the rim. */
+function parallelRoom(axes, i, gap, width, rows) {
+  if (axes.length < 3) return width / axes.length - 8;
+  const isOuter = i === 0 || i === axes.length - 1;
+  // Between two neighbours in a row there must be room for the line that leads to the other row.
+  return isOuter ? rows * gap * 0.5 + 20 : rows * gap - (rows > 1 ? 10 : 6);
 }
 
 function parallelAxes(frame) {
-  return frame.axes.map((axis, i) => {
+  const { axes, gap, rows, width } = frame;
+  const last = axes.length - 1;
+  return axes.map((axis, i) => {
     const [upper, lower] = (axis.sign ?? 1) < 0 ? [axis.low, axis.high] : [axis.high, axis.low];
-    const extent = axis.high - axis.low;
-    const anchor = i === 0 ? "start" : i === frame.axes.length - 1 ? "end" : "middle";
-    const labelX = i === 0 ? 2 : i === frame.axes.length - 1 ? frame.width - 2 : frame.x(i);
-    const name = shape("text", { x: labelX, y: 11, "text-anchor": anchor, class: "axis-label" },
-      shortened(axis.label, frame.gap * (anchor === "middle" ? 0.8 : 0.6) || frame.width));
-    name.append(shape("title", {}, axis.label));
-    const end = (value, y) =>
-      shape("text", { x: labelX, y, "text-anchor": anchor, class: "tick" }, trimmed(written(value, extent)));
-    return shape("g", { class: "axis", "data-axis": i }, name, end(upper, 24), end(lower, frame.height - 6),
+    const anchor = last === 0 ? "middle" : i === 0 ? "start" : i === last ? "end" : "middle";
+    const labelX = anchor === "start" ? 2 : anchor === "end" ? width - 2 : frame.x(i);
+    const raised = rows > 1 && i % 2 === 0;
+    const labelY = frame.top - (raised ? 19 + LINE : 19);
+    const label = labelWithin(axis, parallelRoom(axes, i, gap, width, rows));
+    const room = last === 0 ? width : gap - 4;
+    const end = (value, y) => shape("text", { x: labelX, y, "text-anchor": anchor, class: "tick" },
+      endText(value, axis.high - axis.low, room));
+    const lead = { class: "lead", x1: frame.x(i), x2: frame.x(i), y1: labelY + 3, y2: frame.top - 17 };
+    return shape("g", { class: "axis", "data-axis": i },
+      labelText(axis.label, [label], { x: labelX, y: labelY, "text-anchor": anchor }),
+      ...(raised ? [shape("line", lead)] : []),
+      end(upper, frame.top - 6), end(lower, frame.height - 6),
       shape("line", { x1: frame.x(i), x2: frame.x(i), y1: frame.top, y2: frame.bottom }),
       shape("rect", { class: "reach", x: frame.x(i) - AXIS_REACH, width: 2 * AXIS_REACH, y: frame.top,
         height: frame.bottom - frame.top }));
   });
 }
 
-/** A label cut to a width in pixels. */
-function shortened(label, width) {
-  const most = Math.max(4, Math.floor(width / 6.4));
-  return label.length > most ? `${label.slice(0, most - 1)}…` : label;
+/** The end of an axis, with as many decimals as there is room for. */
+function endText(value, extent, room) {
+  const texts = [1, 10, 100].map((coarser) => trimmed(written(value, extent * coarser)));
+  return texts.find((text) => textWidth(text, TICK) <= room) ?? texts.at(-1);
 }
 
 function parallelLine(frame, values) {

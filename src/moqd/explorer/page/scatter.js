@@ -4,31 +4,25 @@ const REACH = 24;
 
 /** The plane: where values are, over a width and height, with the ranges of the axes. */
 function planeOf(axes, ranges, width, height) {
-  const [left, right, top, bottom] = [axes.length > 1 ? 62 : 24, 12, 8, height - 46];
+  const [first, second] = axes.map((label, i) => ({ label, low: ranges[i][0], high: ranges[i][1] }));
+  const [rim, top] = [12, 8];
+  const aside = second ? leftAxis(second, height - 66) : null;
+  const [left, right] = [aside?.width ?? 24, width - rim];
+  const below = lowerAxis(first, right - left, right - left);
+  const bottom = height - below.height - 4;
   const share = (i, value) => (value - ranges[i][0]) / (ranges[i][1] - ranges[i][0]);
-  const x = (value) => left + share(0, value) * (width - right - left);
-  const y = (value) => (axes.length > 1 ? bottom - share(1, value) * (bottom - top) : (top + bottom) / 2);
-  return { axes, ranges, x, y, left, right: width - right, top, bottom, width };
+  const x = (value) => left + share(0, value) * (right - left);
+  const y = (value) => (second ? bottom - share(1, value) * (bottom - top) : (top + bottom) / 2);
+  return { aside, below, ranges, x, y, left, right, top, bottom, width };
 }
 
-function planeAxes(plane) {
-  const { axes, ranges, x, y, left, right, top, bottom, width } = plane;
-  const across = ticksOf(...ranges[0]);
-  const below = { label: axes[0], low: ranges[0][0], high: ranges[0][1] };
-  const parts = [
-    ...across.map((tick) => shape("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: bottom })),
-    ...axisBelow(below, x, bottom, width, left, width - right),
-  ];
-  if (axes.length < 2) return parts;
-  const ticks = ticksOf(...ranges[1]);
+function planeAxes({ aside, below, x, y, left, right, top, bottom, width }) {
+  const grid = (ends) => shape("line", { class: "grid", ...ends });
   return [
-    ...parts,
-    ...ticks.flatMap((tick) => [
-      shape("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }),
-      shape("text", { class: "tick", x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, tickText(tick, ticks)),
-    ]),
-    shape("text", { class: "axis-label", "text-anchor": "middle",
-      transform: `translate(13,${(top + bottom) / 2}) rotate(-90)` }, shortened(axes[1], bottom - top)),
+    ...below.ticks.map((tick) => grid({ x1: x(tick), x2: x(tick), y1: top, y2: bottom })),
+    ...axisBelow(below, x, bottom, (left + right) / 2, width),
+    ...(aside?.ticks ?? []).map((tick) => grid({ x1: left, x2: right, y1: y(tick), y2: y(tick) })),
+    ...(aside ? axisLeft(aside, left, y, (top + bottom) / 2) : []),
   ];
 }
 
@@ -36,10 +30,11 @@ function linePath(places) {
   return places.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`).join("");
 }
 
-/** Many dots as one path. */
-function dotsPath(places, radius) {
-  const round = `a${radius},${radius} 0 1 0 ${2 * radius},0a${radius},${radius} 0 1 0 ${-2 * radius},0`;
-  return places.map(([x, y]) => `M${(x - radius).toFixed(1)},${y.toFixed(1)}${round}`).join("");
+/** Many dots as one path: lines of no length with round ends, which is quick even for thousands while one drags. */
+function dotsPath(places) {
+  let path = "";
+  for (const [x, y] of places) path += `M${Math.round(10 * x) / 10} ${Math.round(10 * y) / 10}h0`;
+  return path;
 }
 
 /** The ranges of the objectives over the global front and the rows of a cell, with a margin. */
@@ -74,13 +69,16 @@ function drawPoints(svg, view, rows, placeOf, onChoose, linesOf) {
   const candidates = [...rows, ...run.front];
   const places = new Map(candidates.map((row) => [row, placeOf(row)]));
   svg.setAttribute("aria-hidden", "true");
-  svg.append(shape("path", { class: "behind dots", d: dotsPath(Array.from(run.front, (row) => places.get(row)), 2.5) }),
+  // Many would otherwise be one area.
+  const size = run.front.length > 1000 ? 2.4 : run.front.length > 300 ? 3.6 : 5;
+  svg.append(shape("path", { class: "behind dots", "stroke-width": size,
+    d: dotsPath(Array.from(run.front, (row) => places.get(row))) }),
     ...rows.map((row) => {
       const [cx, cy] = places.get(row);
       return shape("circle", { "data-point": row, class: playable(row) ? "point" : "point open", cx, cy, r: 4.5 });
     }));
   const marks = [[best !== recommended ? best : null, STAR, "star hollow"], [recommended, STAR, "star"],
-    [solution, dotsPath([[0, 0]], 11), "chosen"]];
+    [solution, disc(0, 0, 11), "chosen"]];
   for (const [row, d, name] of marks) {
     if (row !== null) svg.append(shape("path", { d, class: name, transform: `translate(${placeOf(row).join()})` }));
   }
@@ -108,11 +106,12 @@ function drawPoints(svg, view, rows, placeOf, onChoose, linesOf) {
 
 /** Where a limit is within sight. */
 function limitLines({ ranges, x, y, left, right, top, bottom }, run, limits) {
-  return limits.flatMap(({ objective, value }) => {
-    const i = run.objective.findIndex(({ name }) => name === objective);
-    if (value <= ranges[i][0] || value >= ranges[i][1]) return [];
+  return limits.flatMap((limit) => {
+    const { value } = limit;
+    const i = run.objective.findIndex(({ name }) => name === limit.name);
+    if (i < 0 || value <= ranges[i][0] || value >= ranges[i][1]) return [];
     const ends = i === 0 ? { x1: x(value), x2: x(value), y1: top, y2: bottom }
       : { x1: left, x2: right, y1: y(value), y2: y(value) };
-    return [shape("line", { class: "limit", ...ends })];
+    return [shape("line", { class: "limit-line", ...ends })];
   });
 }

@@ -1,0 +1,77 @@
+# %% [markdown]
+# # Your own Gymnasium environment
+#
+# Any environment becomes a task: say what its objectives and features are, and MOME-P2C learns policies for it.
+# Here a pendulum should spend its time upright and use little torque, and we want policies that turn in different
+# directions.
+
+# %%
+# %pip install "moqd[gym]"
+import gymnasium
+import numpy as np
+
+import moqd
+
+# %% [markdown]
+# Objectives are sums over an episode of what `info` holds, so a small wrapper puts there what matters.
+
+
+# %%
+class Reported(gymnasium.Wrapper):
+    def step(self, action):
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        info = {**info, "upright": float(obs[0]), "torque": float(np.abs(action).sum())}
+        return obs, reward, terminated, truncated, info
+
+
+task = moqd.gymnasium_task(
+    lambda: Reported(gymnasium.make("Pendulum-v1")),
+    name="pendulum",
+    objectives=["upright", "torque"],
+    minimised=["torque"],
+    features={"turning": moqd.features.mean_obs(2, bounds=(-4.0, 4.0))},
+    reference_point=[-200.0, 400.0],
+    episode_length=100,
+)
+task
+
+# %% [markdown]
+# ## Learn
+#
+# Episodes run in worker processes, one per core; a critic learns from their steps. The numbers are small, so that this
+# takes a minute; leave them out for the paper's.
+
+# %%
+run = moqd.run(
+    "mome-p2c",
+    task,
+    iterations=10,
+    num_cells=16,
+    ga_batch=16,
+    pg_batch=8,
+    actor_batch=8,
+    critic_steps=50,
+    pg_steps=10,
+    replay_size=20_000,
+    progress=True,
+)
+run
+
+# %%
+figure = run.plot()
+
+# %% [markdown]
+# ## Choose, export, use
+#
+# An exported policy needs nothing of moqd but NumPy.
+
+# %%
+solution = moqd.pick(run, [0.8, 0.2])
+moqd.export_policy(solution, "pendulum.npz")
+policy = moqd.load_policy("pendulum.npz")
+env = gymnasium.make("Pendulum-v1")
+obs, _ = env.reset(seed=0)
+for _ in range(5):
+    action = policy(obs)
+    obs, reward, *_ = env.step(2 * action)
+    print(np.round(obs, 2), np.round(action, 2))

@@ -1,0 +1,43 @@
+# %% [markdown]
+# # A robot that moves in many ways
+#
+# A hopper learns to hop with its foot on the ground for any share of the time, and for each share along the trade-off
+# between speed and energy. This takes a few minutes on two cores; on a GPU, use a larger preset.
+
+# %%
+# %pip install "moqd[robots]"
+import moqd
+
+task = moqd.make_task("hopper-2")
+task
+
+# %% [markdown]
+# MOME-P2C, the algorithm of the paper, learns from every episode. `quick` is its smallest preset; on the command line
+# this is `moqd train hopper-2 --preset quick`.
+
+# %%
+algorithm = moqd.make_algorithm(
+    "mome-p2c", task, ga_batch=32, pg_batch=16, actor_batch=16, critic_steps=100, pg_steps=20, replay_size=50_000
+)
+run = moqd.run(algorithm, task, iterations=10, progress=True)
+run
+
+# %%
+figure = run.plot()
+
+# %% [markdown]
+# ## Choose a policy and take it with you
+
+# %%
+solution = moqd.pick(run, [0.9, 0.1])
+moqd.export_policy(solution, "hopper.npz")
+policy = moqd.load_policy("hopper.npz")
+policy
+
+# %% [markdown]
+# ## Watch it
+#
+# The page plays the gaits of the solutions that one looks at first.
+
+# %%
+moqd.explore(run, "hopper.html")

@@ -1,0 +1,38 @@
+"""A function of parameters as a task, in the fewest words."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from moqd.io.errors import InputError
+from moqd.tasks.function import FunctionTask
+from moqd.tasks.parameters import Bound
+
+GOALS = ("max", "min")
+
+
+def problem(
+    function: Callable[..., Any],
+    parameters: Mapping[str, Bound],
+    objectives: Mapping[str, str],
+    features: Mapping[str, tuple[float, float]],
+    constraints: Sequence[str] = (),
+    **options: Any,
+) -> FunctionTask:
+    """The task of a function that takes parameters by name and returns lists: objectives, features, constraints.
+
+    `objectives` maps each name to "max" or "min", `features` to its bounds (lowest, highest). A solution is feasible if
+    no constraint is above 0. `options` are those of `FunctionTask`; the task's name is by default the function's.
+    """
+    for name, goal in objectives.items():
+        if goal not in GOALS:
+            raise InputError(f"the goal of objective {name!r} is {goal!r}; use 'max' or 'min'.")
+    return FunctionTask(
+        function,
+        bounds=parameters,
+        objective_names=list(objectives),
+        minimised=[name for name, goal in objectives.items() if goal == "min"],
+        feature_names=list(features),
+        feature_bounds=list(features.values()),
+        constraint_names=constraints,
+        **{"name": getattr(function, "__name__", "problem"), **options},
+    )
