@@ -275,9 +275,10 @@ def _add(
     nth = jnp.zeros_like(so_far).at[groups.newcomer].set(so_far - so_far[start] + entering[start])
     free = _running_sum((~stays.at[groups.of].get(mode="clip")).astype(jnp.float32))
     place = jnp.sum(free < nth[:, None], axis=1)
-    constraint = evaluation.constraint if archive.constraint is not None else None
-    if archive.constraint is not None and constraint is None:
-        constraint = jnp.full((new.shape[0], archive.constraint.shape[2]), jnp.nan)
+    kept = archive.constraint
+    unknown = None if kept is None else jnp.full((new.shape[0], kept.shape[2]), jnp.nan)
+    fits = unknown is not None and getattr(evaluation.constraint, "shape", None) == unknown.shape
+    constraint = evaluation.constraint if fits else unknown
     genotype, fitness, feature, preference, valid, constraint = _write(
         (
             archive.genotype,

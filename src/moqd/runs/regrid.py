@@ -25,8 +25,8 @@ def regrid(run: Run, num_cells: NumCells, *, out: str | os.PathLike[str] | None 
     all of them are added.
 
     `num_cells` is that of a tessellation, or one number per feature for a regular grid. Metrics are a single row, of
-    the new archive; sparsity is relative to the best objectives in it. Finer cells hold no more solutions than the run
-    has kept. With `out`, it is written to that folder, for `load_run`.
+    the new archive; sparsity is relative to the best objectives of the old one. Finer cells hold no more solutions than
+    the run has kept. With `out`, it is written to that folder, for `load_run`.
     """
     num_cells = tuple(num_cells) if isinstance(num_cells, list | tuple) else num_cells
     if not all(map(is_count, num_cells if isinstance(num_cells, tuple) else (num_cells,))) or num_cells == ():
