@@ -100,6 +100,7 @@ def archive_for(task: Task, genotype: Genotype, *, num_cells: NumCells, front_le
         jnp.asarray(bounds),
         num_objectives=task.num_objectives,
         front_length=front_length,
+        num_constraints=len(task.constraint_names),
     )
 
 

@@ -1,7 +1,7 @@
 """Errors that are the user's to mend: one sentence with what was wrong, what is allowed, and how to fix it."""
 
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ def known_name(kind: str, name: Any, known: Collection[str], *, of: str = "", ow
     if not isinstance(name, str) or name not in known:
         raise unknown_name(kind, name, known, of=of, own=own)
     return name
+
+
+def listed(texts: Sequence[str], *, most: int = 12) -> str:
+    """With commas; of more than `most` only the first, and how many there are."""
+    return ", ".join(texts[:most]) + f", ... ({len(texts)})" * (len(texts) > most)
 
 
 def one_line(text: str) -> str:

@@ -105,12 +105,13 @@ def run(
 
             from moqd.runs.display import Display
 
-            callbacks = [stack.enter_context(Display(Console())), *callbacks]
+            # In a notebook plain lines, which need no ipywidgets and are one output.
+            callbacks = [stack.enter_context(Display(Console(force_jupyter=False))), *callbacks]
         if out is None:
             return Session(loop, task, config, callbacks, control).go(start)
-        folder = _new_folder(Path(out))
+        folder = new_folder(Path(out))
         lock = stack.enter_context(RunLock(folder))
-        _new_folder(folder)  # still: another process may have been faster
+        new_folder(folder)  # still: another process may have been faster
         if start is not None:
             write_archive(folder / INITIAL, start)
         session = Session(loop, task, config, callbacks, control, lock)
@@ -225,7 +226,8 @@ def _budget(iterations: int | None, evaluations: int | None, batch: int) -> int:
     return needed
 
 
-def _new_folder(folder: Path) -> Path:
+def new_folder(folder: Path) -> Path:
+    """Makes the folder of a run, in which there must be none yet."""
     try:
         taken = folder.exists() and (not folder.is_dir() or not all(map(_is_left_over, folder.iterdir())))
         if not taken:
