@@ -22,7 +22,9 @@ SIZE = (1280, 780)
 WIDTH = 960
 FRAME = 0.11
 """Seconds."""
-COLOURS = 255
+COLOURS = 256
+EXACT = 96
+"""Of the colours: the most frequent ones, as they are; the others cover the rest."""
 
 
 def scenes(browser: Browser, weights: int) -> Iterator[int]:
@@ -52,6 +54,16 @@ def scenes(browser: Browser, weights: int) -> Iterator[int]:
     yield 12
 
 
+def palette_of(pictures: list[Image.Image]) -> Image.Image:
+    """One for all pictures, so that what does not move takes no room."""
+    middle = pictures[len(pictures) // 2]
+    frequent = sorted(middle.getcolors(middle.width * middle.height), reverse=True)[:EXACT]
+    covering = middle.quantize(COLOURS - EXACT, Image.Quantize.MAXCOVERAGE).getpalette()
+    made = Image.new("P", (1, 1))
+    made.putpalette([value for _, colour in frequent for value in colour] + covering[: 3 * (COLOURS - EXACT)])
+    return made
+
+
 def main(folder: str) -> None:
     run = moqd.load_run(folder)
     with tempfile.TemporaryDirectory() as scratch:
@@ -66,7 +78,7 @@ def main(folder: str) -> None:
                     browser.screenshot(place / "frame.png")
                     picture = Image.open(place / "frame.png").convert("RGB")
                     pictures.append(picture.resize((WIDTH, WIDTH * SIZE[1] // SIZE[0]), Image.Resampling.LANCZOS))
-    palette = pictures[len(pictures) // 2].quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = palette_of(pictures)
     frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     target = ROOT / "docs" / "images" / "explorer.gif"
     frames[0].save(target, save_all=True, append_images=frames[1:], duration=int(1000 * FRAME), loop=0, optimize=True)

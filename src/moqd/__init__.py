@@ -1,11 +1,12 @@
 """Multi-objective quality-diversity: many different good solutions, each in many trade-offs."""
 
-from importlib.metadata import version
+from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
-from moqd.io.lazy import lazy
+from moqd.io.lazy import lazy as _lazy
 
 if TYPE_CHECKING:
+    from moqd import plots
     from moqd.algorithms import Algorithm, make_algorithm, with_passive_archive
     from moqd.choose.pick import Solution, pick
     from moqd.choose.policy_file import export_policy, load_policy
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from moqd.runs.folder import Run, load_run
     from moqd.runs.optimizer import Candidate, Optimizer
     from moqd.runs.reevaluate import Reevaluation, reevaluate
+    from moqd.runs.regrid import regrid
     from moqd.runs.session import Callback
     from moqd.runs.start import resume, run
     from moqd.tasks import (
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
     )
     from moqd.tasks.problem import problem
 else:
-    __getattr__, __dir__ = lazy(__name__, __file__)
+    __getattr__, __dir__ = _lazy(__name__, __file__)
 
-__version__ = version("moqd")
+__version__ = _version("moqd")
 
 __all__ = [
     "Algorithm",
@@ -85,8 +87,10 @@ __all__ = [
     "merge",
     "non_dominated",
     "pick",
+    "plots",
     "problem",
     "reevaluate",
+    "regrid",
     "replay",
     "resume",
     "run",

@@ -50,6 +50,22 @@ def test_npz_and_back(solution, tmp_path):
     assert header["action"]["names"] == ["thigh_joint", "leg_joint", "foot_joint"]
     assert len(header["observation"]["names"]) == header["observation"]["size"] == 11
     assert header["network"]["sizes"] == [11, 16, 8, 3]
+    np.testing.assert_array_equal(loaded.action_bounds, [[-1, 1]] * 3)
+    assert repr(loaded).startswith("LoadedPolicy(11-16-8-3, of task 'hopper-2': {'forward velocity': 1.5")
+    assert repr(solution.task.policy) == "Policy(11-16-8-3)"
+    assert repr(solution) == (
+        "Solution(hopper-2, cell 2: forward velocity=1.5, energy=-0.25, foot contact=0.5; "
+        f"policy {solution.genotype!r})"
+    )
+    assert repr(solution.genotype) == "(Dense(11 -> 16), Dense(16 -> 8), Dense(8 -> 3))"
+
+
+@pytest.mark.parametrize("bounds", [((-2.0, 2.0), (0.0, 0.5), (-1.0, 3.0)), None])
+def test_a_policy_says_the_bounds_of_the_environment(solution, bounds, tmp_path, monkeypatch):
+    monkeypatch.setitem(vars(solution.task), "policy", solution.task.policy._replace(action_bounds=bounds))
+    loaded = moqd.load_policy(moqd.export_policy(solution, tmp_path / "policy.npz"))
+    np.testing.assert_array_equal(loaded.action_bounds, bounds)
+    assert (loaded.header["action"]["low"], loaded.header["action"]["high"]) == (-1, 1), "of the network"
 
 
 def test_onnx_by_its_own_reference(solution, tmp_path):

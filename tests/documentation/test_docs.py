@@ -16,7 +16,7 @@ from benchmarks import evidence
 from moqd.algorithms import ALGORITHMS
 from moqd.cli.main import COMMANDS, main
 from moqd.io.errors import AGAIN
-from moqd.runs.user_code import OWN, SPECS, load_task
+from moqd.runs.user_code import OWN, SPECS, load_algorithm, load_task
 from moqd.study.file import read_study
 from moqd.tasks import TASKS
 
@@ -130,6 +130,30 @@ def test_the_study_of_the_guide_is_one(tmp_path):
     study = read_study(file)
     assert (study.name, study.reference, len(study.runs)) == ("gradient-steps", "mome-p2c", 3 * (3 + 6))
     assert {run.config.algorithm.options.get("pg_steps") for run in study.runs} == {100, 200, None}
+
+
+def test_the_study_of_an_algorithm_of_ones_own_is_one(tmp_path):
+    (example,) = blocks(ROOT / "docs" / "writing-an-algorithm.md", "toml")
+    file = tmp_path / "mine.toml"
+    file.write_text(example)
+    known = dict(ALGORITHMS)
+    try:
+        load_algorithm(f"{ROOT / 'docs' / 'skeleton.py'}:half_random")
+        study = read_study(file)
+    finally:
+        ALGORITHMS.clear()
+        ALGORITHMS.update(known)
+        SPECS.clear()
+        AGAIN.clear()
+    assert (study.name, study.reference, len(study.runs)) == ("mine", "half-random", 3 * 6)
+    assert {run.config.algorithm.options["num_cells"] for run in study.runs} == {128}
+    assert {run.config.algorithm.options["front_length"] for run in study.runs} == {50}
+
+
+def test_the_map_of_the_code_has_every_public_name():
+    text = (ROOT / "docs" / "design.md").read_text()
+    table = text[text.index("Public names, importable from `moqd`") : text.index("The four Pareto functions")]
+    assert set(moqd.__all__) <= set(re.findall(r"`(\w+)`", table))
 
 
 def test_the_study_of_the_tutorial_is_one(tmp_path):

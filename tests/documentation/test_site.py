@@ -62,7 +62,7 @@ def public_names() -> list[str]:
         if one.__module__ == moqd.features.__name__
     ]
     figures = [f"plots.{module}.{name}" for module, names in PLOTS.items() for name in names]
-    return [*(name for name in moqd.__all__ if name != "features"), *functions, *figures, *all_figures()]
+    return [*(name for name in moqd.__all__ if name not in ("features", "plots")), *functions, *figures, *all_figures()]
 
 
 def all_figures() -> list[str]:

@@ -1,7 +1,9 @@
 """What the page does at its edges: few or no solutions, runs that differ, tasks with nothing to show, late gaits."""
 
 import json
+import re
 from dataclasses import dataclass, fields, replace
+from html import unescape
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -453,6 +455,34 @@ def _check_calls(browser, run):
             assert list(found.objectives.values()) == solutions.objectives[row].tolist()
         assert "''" not in text_of(browser, "body")
     assert browser.complaints == []
+
+
+def test_constraints_are_among_the_facts(browser, tmp_path):
+    run = made_run(2, 2)
+    values = np.array([-0.25, np.nan], np.float32)
+    archive = run.archive._replace(constraint=jnp.broadcast_to(values, (*run.archive.valid.shape, 2)))
+    run = replace(run, task=replace(run.task, constraint_names=["margin", "feature 0"]), archive=archive)
+    opened(browser, [run], tmp_path)
+    told = facts(browser)
+    assert told["margin"] == [f"{MINUS}0.25"]
+    assert told["feature 0 (constraint)"] == [DASH]
+    assert browser.complaints == []
+
+
+def test_a_notebook_shows_the_page_in_a_frame(browser, tmp_path):
+    page = write_explorer(made_run(2, 2), tmp_path / "explorer.html")
+    assert isinstance(page, Path)
+    frame = page._repr_html_()
+    (srcdoc,) = re.findall(r'srcdoc="([^"]*)"', frame)
+    assert unescape(srcdoc) == page.read_text()
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!doctype html><body>{frame}</body>")
+    browser.complaints.clear()
+    browser.open(notebook.as_uri())
+    browser.wait("document.readyState === 'complete'")
+    assert browser.complaints == []
+    page.unlink()
+    assert page._repr_html_() is None
 
 
 def test_facts_say_only_what_is_known(browser, tmp_path):

@@ -30,3 +30,10 @@ def test_what_is_not_there_is_an_attribute_error():
         moqd.nothing  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
         from moqd.tasks import nothing  # noqa: F401
+
+
+def test_only_public_names_are_listed():
+    listed = {name for name in dir(moqd) if not name.startswith("__")}
+    assert listed == set(moqd.__all__)
+    for name in ("version", "Path", "Sequence", "lazy"):
+        assert not hasattr(moqd, name)

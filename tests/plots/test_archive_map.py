@@ -113,14 +113,14 @@ def test_every_pair_of_features(num_features):
 def test_the_figure_has_a_map_and_pairs_where_they_can_be_seen(num_features, num_axes):
     """A map, a scale of colours but for bars, and every pair of three or four features."""
     run = made_run(num_features)
-    figure = archive_map_figure(run.archive, cell_hypervolumes(run.archive, run.reference_point), run.task)
+    figure = archive_map_figure(run)
     assert len(figure.axes) == num_axes
 
 
 @pytest.mark.parametrize("num_features", [1, 2, 3, 5])
 def test_an_empty_archive(num_features):
     run = made_run(num_features, empty=True)
-    figure = archive_map_figure(run.archive, np.zeros(NUM_CELLS), run.task)
+    figure = archive_map_figure(run, np.zeros(NUM_CELLS))
     figure.canvas.draw()
     assert not any(len(ax.containers) and len(ax.containers[0]) for ax in figure.axes)
     assert all(label not in ax.get_ylabel() for ax in figure.axes[1:] for label in ("hypervolume",))

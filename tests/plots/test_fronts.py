@@ -74,7 +74,7 @@ def test_one_objective_is_a_ranking():
 @pytest.mark.parametrize("num_objectives", [1, 2, 3, 5])
 def test_an_empty_archive_says_so(num_objectives):
     run = made_run(2, num_objectives, empty=True)
-    figure = fronts_figure(run.archive, run.task)
+    figure = fronts_figure(run)
     figure.canvas.draw()
     assert [text.get_text() for text in figure.axes[0].texts] == ["the archive is empty"]
 

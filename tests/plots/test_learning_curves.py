@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -10,7 +12,7 @@ SIX = ["moqd_score", "moqd_sparsity_score", "global_hypervolume", "global_sparsi
 
 def test_the_six_metrics_over_evaluations():
     run = made_run()
-    figure = learning_curves_figure(run.metrics)
+    figure = learning_curves_figure(run)
     assert list(OF_THE_PAPER) == SIX
     for ax, name in zip(figure.axes, SIX, strict=True):
         (line,) = ax.lines
@@ -21,18 +23,20 @@ def test_the_six_metrics_over_evaluations():
 
 
 def test_what_is_not_finite_is_left_out():
-    metrics = dict(made_run().metrics)
+    run = made_run()
+    metrics = dict(run.metrics)
     metrics["coverage"] = np.array([np.nan, 0.25, np.inf, 0.5])
     metrics["max_sum_scores"] = np.full(4, np.nan)
-    figure = learning_curves_figure(metrics)
+    figure = learning_curves_figure(replace(run, metrics=metrics))
     figure.canvas.draw()
     assert figure.axes[5].lines[0].get_xydata().tolist() == [[32, 0.25], [64, 0.5]]
     assert [text.get_text() for text in figure.axes[4].texts] == ["no value"]
 
 
 def test_one_row_is_seen_and_none_is_no_error():
-    metrics = {name: column[:1] for name, column in made_run().metrics.items()}
-    figure = learning_curves_figure(metrics)
+    run = made_run()
+    metrics = {name: column[:1] for name, column in run.metrics.items()}
+    figure = learning_curves_figure(replace(run, metrics=metrics))
     figure.canvas.draw()
     assert all(ax.lines[0].get_marker() == "." for ax in figure.axes)
     axes = Figure().subplots(2, 3).flat

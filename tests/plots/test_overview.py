@@ -1,6 +1,5 @@
 import pytest
 
-from moqd.core.metrics import cell_hypervolumes
 from moqd.plots.overview import overview_figure, save_overview
 from tests.plots.made import made_run
 
@@ -16,7 +15,7 @@ from tests.plots.made import made_run
 )
 def test_the_map_stands_beside_the_fronts(num_features, num_objectives, titles):
     run = made_run(num_features, num_objectives)
-    figure = overview_figure(run, cell_hypervolumes(run.archive, run.reference_point))
+    figure = overview_figure(run)
     assert [ax.get_title() for ax in figure.axes if ax.get_title()] == titles
     num_solutions = int(run.archive.valid.sum())
     coverage = "100%" if num_features == 0 else "75%"

@@ -526,6 +526,17 @@ def test_variants_and_unequal_budgets_are_told(tmp_path):
         assert told != fair
 
 
+@pytest.mark.usefixtures("text_only")
+def test_different_cells_are_told(tmp_path):
+    results = made_results({"hopper-2": (1, 2)}, ("mome", "Finer"), (0, 1))
+    for cells, comparable in ((256, False), ((128,), False), (128, True)):
+        variants = {"mome": Variant("mome", {}), "Finer": Variant("mome", {"num_cells": cells, "iso_sigma": 0.5})}
+        study = make_study("own", tasks={"hopper-2": {}}, algorithms=variants, seeds=[0, 1], preset="small")
+        write_study_report(replace(results, study=study), tmp_path)
+        told = "**Not all archives have the same cells:** Finer and MOME have" in (tmp_path / "report.md").read_text()
+        assert told != comparable
+
+
 def test_a_folder_that_is_a_link_is_refused(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "study").mkdir()

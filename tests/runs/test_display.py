@@ -9,6 +9,7 @@ import jax
 import pytest
 from rich.console import Console
 
+import moqd
 from moqd.runs.compilation import COMPILE, HIT
 from moqd.runs.config import MOST_ITERATIONS, AlgorithmConfig, RunConfig, TaskConfig
 from moqd.runs.display import Display
@@ -247,3 +248,21 @@ def test_no_iterations_at_all():
             display.on_log(row_at(0, 1.0))
             assert "iteration 0/0" in picture(display)
         assert terminal or "iteration 0/0" in printed(display)[-1]
+
+
+def test_in_a_notebook_without_widgets_there_are_plain_lines(monkeypatch, capsys):
+    class Session:
+        def __init__(self, loop, task, config, callbacks, control):
+            self.begin = lambda: [callback.on_start(config) for callback in callbacks]
+
+        def go(self, start):
+            self.begin()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("moqd.runs.start.Session", Session)
+    assert Console().is_jupyter
+    task = moqd.FunctionTask(lambda x: x, name="own", bounds=[(0, 1)], objective_names=["a"])
+    with pytest.raises(KeyboardInterrupt):
+        moqd.run("mome", task, iterations=1, ga_batch=4, num_cells=1, progress=True)
+    assert capsys.readouterr().out.startswith("mome on own: 1 iterations of 4 evaluations\ncompiling ...")

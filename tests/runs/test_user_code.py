@@ -11,6 +11,7 @@ import moqd
 from moqd.algorithms import ALGORITHMS
 from moqd.cli.main import main
 from moqd.io.errors import AGAIN, InputError
+from moqd.runs.loop import Loop
 from moqd.runs.user_code import OWN, SPECS, load_algorithm, load_task
 from moqd.study.execute import _job
 from moqd.study.job import Ending
@@ -233,6 +234,8 @@ def test_a_run_of_an_algorithm_from_a_file(here, capsys):
     assert f"moqd resume run {' '.join(own)}" in (here / "run" / "report.md").read_text()
     assert main(["algorithms", *own]) == 0
     assert "half-random all half of the offspring are random" in said(capsys)
+    assert main(["algorithms", own[1]]) == 0
+    assert "--random-share NUMBER" in said(capsys)
     forget_tasks()
 
     assert main(["pick", "run", "--json"]) == 0
@@ -259,6 +262,15 @@ def test_help_lists_the_options_of_an_algorithm_from_a_file(here, capsys):
         main(["train", "arm-2", "--algorithm", "mine.py:half_random", "--help"])
     assert "--random-share" in (text := said(capsys))
     assert "--fingerprint" not in text
+    assert "Hyper-parameters of half-random search." in text
+
+
+def test_a_config_without_a_docstring_has_a_heading_in_the_help(here, capsys):
+    (here / "mine.py").write_text(SKELETON.replace('    """Hyper-parameters of half-random search."""\n', ""))
+    with pytest.raises(SystemExit):
+        main(["train", "arm-2", "--algorithm", "mine.py:half_random", "--help"])
+    assert "Options of half-random. --ga-batch INT" in (text := said(capsys))
+    assert "HalfRandomConfig(" not in text
 
 
 def test_a_study_with_an_algorithm_from_a_file(here, capsys):
@@ -269,7 +281,8 @@ def test_a_study_with_an_algorithm_from_a_file(here, capsys):
         '[algorithm.rarely]\nbase = "half-random"\nga_batch = 8\nrandom_share = 0.1\nnum_cells = 6\n'
     )
     assert main(["study", "both.toml"]) == 2
-    assert "half-random" in said(capsys)
+    assert "algorithm.half-random: it has no base" in (text := said(capsys))
+    assert text.count("for one of your own, add --algorithm FILE.py:NAME") == 2
     assert main(["study", "both.toml", "--algorithm", "mine.py:half_random", "--jobs", "1"]) == 0
     assert "half-random" in (here / "studies" / "both" / "report.md").read_text()
     assert len(list((here / "studies" / "runs").glob("arm-2-half-random-0-*"))) == 2
@@ -303,3 +316,34 @@ def test_what_makes_no_algorithm_is_said_too(here):
     name = load_algorithm("mine.py:half_random")
     with pytest.raises(InputError, match=r"return a moqd\.Algorithm"):
         moqd.make_algorithm(name, moqd.make_task("arm-2"))
+
+
+COUNTING = SKELETON.replace("    archive: Archive\n", "    archive: Archive\n    scale: jax.Array\n")
+COUNTING = COUNTING.replace("State(archive), offspring", "State(archive, jnp.asarray(1.0)), offspring")
+COUNTING = COUNTING.replace(
+    "return HalfRandomState(archive), Info(added, offspring.source, {})",
+    "scale = state.scale * jnp.mean(added)\n"
+    '        return HalfRandomState(archive, scale), Info(added, offspring.source, {"scale": scale})',
+)
+"""The skeleton with a number in its state, as one writes it: jnp.asarray(1.0) is weakly typed."""
+
+
+@pytest.mark.parametrize("traceable", [True, False])
+def test_a_python_number_in_a_state_is_not_compiled_for_twice(here, traceable):
+    (here / "mine.py").write_text(COUNTING)
+    task = moqd.FunctionTask(lambda x: [x[0], -x[0]], name="t", bounds=[(0, 1)], objective_names=["a", "b"])
+    task = moqd.make_task("arm-2") if traceable else task
+    algorithm = moqd.make_algorithm(load_algorithm("mine.py:half_random"), task, ga_batch=4, num_cells=1)
+    loop = Loop(algorithm, task, seed=0)
+    loop.start()
+    for _ in range(2):
+        loop.advance(loop.iteration + 1)
+    assert (loop._fused if traceable else loop._tell)._cache_size() == 1
+
+
+def test_a_number_that_is_not_finite_is_no_advice_about_rates_that_the_algorithm_does_not_have(here):
+    (here / "mine.py").write_text(COUNTING.replace('{"scale": scale}', '{"scale": scale / 0}'))
+    task = moqd.make_task("arm-2")
+    algorithm = moqd.make_algorithm(load_algorithm("mine.py:half_random"), task, ga_batch=4, num_cells=1)
+    with pytest.raises(moqd.DivergenceError, match=r"'half-random' diverged .* log only numbers that are finite"):
+        moqd.run(algorithm, task, iterations=2)

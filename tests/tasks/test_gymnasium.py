@@ -212,6 +212,7 @@ def test_continuous_actions_are_scaled_to_their_bounds():
         name="echo",
         **SMALL,
     )
+    assert task.policy.action_bounds == ((-2.0, 2.0), (0.0, 10.0))
     genotype = policies(task, 3, scale=4.0)
     evaluation = task.evaluate(KEY, genotype)
     assert evaluation.valid.all(), task.failures
@@ -257,6 +258,7 @@ def test_an_episode_that_fails_is_a_failed_evaluation():
         return Fragile()
 
     task = gymnasium_task(make, features={}, episode_length=3, hidden_sizes=(), workers=2)
+    assert task.policy.action_bounds is None, "they are discrete"
     (layer,) = policies(task, 5)
     genotype = (layer._replace(kernel=jnp.eye(3, dtype=jnp.float32)[jnp.array([0, 1, 2, 0, 1])][:, None, :]),)
     evaluation = task.evaluate(KEY, genotype)

@@ -1,7 +1,7 @@
 """The Algorithm contract, and the parts that every algorithm needs."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +25,17 @@ from moqd.variation.mixture import (
     mixture_of,
     vary,
 )
+
+
+@dataclass(frozen=True)
+class ArchiveConfig:
+    """What every algorithm's archive is like; that of an algorithm without cells is passive, for its metrics."""
+
+    num_cells: int | tuple[int, ...] = 128
+    """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
+    number per feature."""
+    front_length: int = 50
+    """Maximum number of solutions per cell."""
 
 
 class State(Protocol):
@@ -97,6 +108,7 @@ def archive_for(task: Task, genotype: Genotype, *, num_cells: NumCells, front_le
         jnp.asarray(bounds),
         num_objectives=task.num_objectives,
         front_length=front_length,
+        num_constraints=len(task.constraint_names),
     )
 
 

@@ -17,10 +17,10 @@ class Entry(Listed):
     label: str
     """What reports and figures call it."""
     look: tuple[int, str] | None = None
-    """Colour (of the palette of `moqd.plots.style`) and line in figures: dashed for another size of the same algorithm,
-    dash-dotted for an ablation. None: what is left."""
+    """Colour (an index into `COLOURS` of `moqd.plots.style`) and line in figures, which no other entry has: dashed for
+    another size of the same algorithm, dash-dotted for an ablation. None: what is left in a study."""
     passive: bool = False
-    """Whether it has no archive of its own and gets a passive one."""
+    """Whether it has no archive of its own and gets a passive one, of its config's `num_cells` and `front_length`."""
     policies: bool = False
     """Whether it improves policies by their gradients, and so needs a task whose solutions are policies."""
     for_vectors: Mapping[str, Any] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from moqd.algorithms.algorithm import add_by_crowding, chance, select_or_random
+from moqd.algorithms.algorithm import ArchiveConfig, add_by_crowding, chance, select_or_random
 from moqd.core.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
 from moqd.core.networks import MLP, Policy, apply_policy, fold_standardisation
 from moqd.core.types import Evaluation, Key, Offspring
@@ -25,7 +25,7 @@ from moqd.variation.mixture import Credit, VariationConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientConfig(TD3Config, VariationConfig):
+class GradientConfig(TD3Config, VariationConfig, ArchiveConfig):
     """Hyper-parameters that the algorithms with policy gradients share.
 
     The defaults are the paper's, except for `center_rewards` and `standardise_obs`: see docs/deviations.md.
@@ -40,18 +40,13 @@ class GradientConfig(TD3Config, VariationConfig):
     policy_learning_rate: float = 1e-3
     """Adam's step size for these."""
     buffer_size: int = 1_000_000
-    """Most transitions in the replay buffer; beyond, the oldest go."""
+    """Capacity of the replay buffer; the oldest transitions are discarded first."""
     center_rewards: bool = False
     """Whether rewards, which are divided by their standard deviation, have their mean subtracted too."""
     standardise_obs: bool = True
     """Whether the critics see observations standardised, as rewards are (policies and actor see them as they are)."""
     crowding: bool = True
     """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
-    num_cells: int | tuple[int, ...] = 128
-    """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
-    number per feature."""
-    front_length: int = 50
-    """Most solutions in the front of one cell."""
 
 
 class Experience(NamedTuple):

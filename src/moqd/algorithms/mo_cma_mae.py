@@ -35,7 +35,14 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
-from moqd.algorithms.algorithm import Algorithm, archive_for, offspring_of, random_offspring, select_or_random
+from moqd.algorithms.algorithm import (
+    Algorithm,
+    ArchiveConfig,
+    archive_for,
+    offspring_of,
+    random_offspring,
+    select_or_random,
+)
 from moqd.core import preferences
 from moqd.core.archive import Archive, add, select_uniform
 from moqd.core.tessellation import nearest_cell
@@ -58,7 +65,7 @@ SMALLER = 16
 
 
 @dataclass(frozen=True)
-class MoCmaMaeConfig:
+class MoCmaMaeConfig(ArchiveConfig):
     """Hyper-parameters of MO-CMA-MAE; alpha and the length of threshold fronts are the paper's."""
 
     ga_batch: int = 80
@@ -73,11 +80,6 @@ class MoCmaMaeConfig:
     """Whether cells with nothing above the reference point are searched for what is nearest to it."""
     threshold_length: int = 10
     """Maximum number of points in a threshold front."""
-    num_cells: int | tuple[int, ...] = 128
-    """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
-    number per feature."""
-    front_length: int = 50
-    """Maximum number of solutions per cell."""
 
 
 class Scale(NamedTuple):

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from moqd.algorithms.algorithm import (
     Algorithm,
+    ArchiveConfig,
     add_by_crowding,
     archive_for,
     chance,
@@ -31,16 +32,11 @@ from moqd.variation.mixture import Credit, VariationConfig
 
 
 @dataclass(frozen=True)
-class MomeConfig(VariationConfig):
+class MomeConfig(VariationConfig, ArchiveConfig):
     """Hyper-parameters of MOME, with the paper's values for policies."""
 
     ga_batch: int = 256
     """Offspring per iteration."""
-    num_cells: int | tuple[int, ...] = 128
-    """Number of cells of the archive, a centroidal Voronoi tessellation of the feature space; for a regular grid, one
-    number per feature."""
-    front_length: int = 50
-    """Most solutions in the front of one cell."""
     crowding: bool = field(default=False, metadata={"before": False})
     """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
     guided: bool = field(default=False, metadata={"before": False})

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from moqd.algorithms.algorithm import Algorithm, chance, random_offspring, select_or_random
+from moqd.algorithms.algorithm import Algorithm, ArchiveConfig, chance, random_offspring, select_or_random
 from moqd.core.archive import Parents
 from moqd.core.pareto import sort_key
 from moqd.core.types import Evaluation, Genotype, Info, Key, Offspring
@@ -18,16 +18,11 @@ from moqd.variation.mixture import Credit, VariationConfig
 
 
 @dataclass(frozen=True)
-class PopulationConfig(VariationConfig):
+class PopulationConfig(VariationConfig, ArchiveConfig):
     """Hyper-parameters of NSGA-II and SPEA2, with the paper's values."""
 
     population: int = 1600
     """Solutions that survive a generation, and offspring per generation."""
-    num_cells: int | tuple[int, ...] = 128
-    """Number of cells of the passive archive, from which metrics are computed; for a regular grid, one number per
-    feature."""
-    front_length: int = 50
-    """Most solutions in the front of one cell of the passive archive."""
 
 
 Merit = Float[Array, "population criteria"]

@@ -1,4 +1,4 @@
-"""Choosing one solution from an archive by a preference, limits on objectives, and a feature.
+"""Choosing one solution from an archive by a preference, limits, and a feature.
 
 Objectives are scaled to [0, 1] over the global front of the archive, so that a preference means the same in any units.
 The explorer's page chooses by the same rules (choose.js) with the same operations, so that both agree to the last bit;
@@ -6,6 +6,7 @@ a test checks it.
 """
 
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,17 +18,19 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from moqd.choose.export import told_apart
 from moqd.core.metrics import non_dominated
 from moqd.core.types import Genotype
-from moqd.io.errors import InputError, known_name
+from moqd.io.errors import InputError, known_name, listed, unknown_name
+from moqd.io.lazy import later
 from moqd.io.options import checked_seed
-from moqd.runs.folder import Run, Solutions
+from moqd.runs.folder import Run
+from moqd.runs.table import Column, Solutions, columns_of, told_apart
 from moqd.tasks import FunctionTask, Replay, Task
 from moqd.tasks.evaluate import Evaluator
+from moqd.tasks.policies import PolicyTask
 
 RULES = {
     "weighted": "maximises the weighted sum of the scaled objectives",
@@ -37,6 +40,7 @@ RULES = {
     "preferences (so yours does not matter); solutions that are best in an objective come last",
 }
 """The rules by which a solution can be chosen."""
+RELATION = r"\s*(<=|>=|==|!=|<|>)\s*(.+)"
 AUGMENTATION = 1e-3
 """The weight of the sum of all distances relative to the largest one, so that no objective is wasted on ties."""
 MOST_WEIGHTS = 300
@@ -45,16 +49,29 @@ Objectives = Float[np.ndarray, "solutions objectives"]
 Values = Float[np.ndarray, "solutions"]
 
 
-class Limit(NamedTuple):
-    """A bound on an objective, in the user's units."""
+RELATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+"""Those of limits; of a choice only the two that need no order."""
 
-    objective: str
+
+class Limit(NamedTuple):
+    """What an objective, feature, constraint or parameter must be, in the user's units."""
+
+    name: str
+    """If several have it, the first of these; the others are called as in tables: "speed (feature)"."""
     relation: str
-    """">=" or "<="."""
-    value: float
+    """One of `RELATIONS`."""
+    value: float | str
+    """A number; of a choice, the text of an option."""
 
     def __str__(self) -> str:
-        return f"{self.objective}{self.relation}{self.value!r}"
+        return f"{self.name}{self.relation}{self.value}"
 
 
 class Scale(NamedTuple):
@@ -68,23 +85,44 @@ class Scale(NamedTuple):
         return (fitness - self.low) / np.where(extent > 0, extent, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """One solution of an archive."""
 
-    task: Task = field(repr=False)
+    task: Task
     cell: int
     place: int
     """Its place in the front of the cell."""
     objectives: Mapping[str, float]
     """In the user's units."""
     features: Mapping[str, float]
-    preference: tuple[float, ...] = field(repr=False)
-    """The trade-off that it was made for; random if the algorithm does not use preferences."""
-    genotype: Genotype = field(repr=False)
+    preference: tuple[float, ...]
+    """The trade-off that it was made for; empty if it was made for none."""
+    genotype: Genotype
     rule: str = ""
     """The rule that chose it; `value` is its value by that rule."""
     value: float = math.nan
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    """The value of each constraint, at most 0; empty if the task has none."""
+
+    def __repr__(self) -> str:
+        named = listed([f"{name}={_short(value)}" for name, value in self.named.items()], most=20)
+        policy = f"; policy {self.genotype!r}" if isinstance(self.task, PolicyTask) else ""
+        return f"Solution({self.task.name}, cell {self.cell}: {named}{policy})"
+
+    def _repr_html_(self) -> str:
+        return later("moqd.plots.notebook", "solution_html")(self)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Objectives, features, constraints and, if there are any, parameters, by the headers of `run.columns()`."""
+        parts = {"objective": self.objectives, "feature": self.features, "constraint": self.constraints}
+        if isinstance(self.task, FunctionTask) and self.task.space is not None:
+            parts["parameter"] = self.parameters
+        found: dict[str, Any] = {}
+        for kind, values in parts.items():
+            found |= zip(told_apart(tuple(values), found, kind), values.values(), strict=True)
+        return found
 
     @cached_property
     def _apply(self) -> Callable[[Any], Any]:
@@ -110,6 +148,10 @@ class Solution:
         return self.task.replay(self.genotype)
 
 
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+
+
 class Choice(NamedTuple):
     """The solution chosen from an archive."""
 
@@ -132,7 +174,9 @@ def pick(
     """The solution of a run that suits a preference best.
 
     `preference` has a weight for each objective; by default, all count the same. A limit is a string such as
-    "energy>=-1.5", in the user's units. With `feature`, only the cell of that feature is considered, or the nearest
+    "energy>=-1.5" or "material==steel": an objective, feature, constraint or parameter (the first of these that has the
+    name; "speed (feature)" names another), one of <=, >=, <, >, == and !=, and a value in the user's units. With
+    `feature`, only the cell of that feature is considered, or the nearest
     cell that has a solution within the limits.
     """
     solutions = run.solutions()
@@ -155,7 +199,7 @@ def choose(
     weights = _weights(task, preference)
     if len(solutions.cell) == 0:
         raise InputError("the archive is empty; there is nothing to choose from.")
-    candidates = _within(task, solutions.objectives, parsed(task, limits))
+    candidates = _within(columns_of(task, solutions), limits)
     if feature is not None:
         candidates = _in_nearest_cell(run, solutions, candidates, feature)
     fitness = solutions.objectives.astype(float) * task.direction
@@ -177,6 +221,16 @@ def scale_of(fitness: Objectives) -> Scale:
 def global_front_rows(fitness: Objectives) -> Int[np.ndarray, "_"]:
     """The rows that no other dominates."""
     return np.flatnonzero(non_dominated(fitness))
+
+
+def ends_of_front(task: Task, solutions: Solutions) -> dict[str, int]:
+    """For each objective the row that is best in it; of equals, the one with the largest sum of objectives."""
+    fitness = solutions.objectives.astype(float) * task.direction
+    front = global_front_rows(fitness)
+    ends = {}
+    for i, name in enumerate(task.objective_names if len(front) else ()):
+        ends[name] = int(max(front, key=lambda row: (fitness[row, i], fitness[row].sum())))
+    return ends
 
 
 def values_by(rule: str, scaled: Objectives, weights: Float[np.ndarray, "objectives"]) -> Values:
@@ -232,43 +286,74 @@ def _sum(rows: Objectives) -> Float[np.ndarray, "solutions"]:
     return total
 
 
-def _within(task: Task, objectives: Objectives, limits: Sequence[Limit]) -> Int[np.ndarray, "_"]:
+def _within(columns: Sequence[Column], limits: Sequence[str | Limit]) -> Int[np.ndarray, "_"]:
     """The rows that are within all limits."""
-    columns = dict(zip(task.objective_names, objectives.T, strict=True))
-    keeps = np.ones(len(objectives), bool)
-    for limit in limits:
-        values = columns[limit.objective].astype(float)
-        keeps &= values >= limit.value if limit.relation == ">=" else values <= limit.value
+    if isinstance(limits, str):
+        raise InputError(f"limits is {limits!r}; give a list, such as [{limits!r}].")
+    named = {column.header: column for column in columns}
+    for column in columns:
+        named.setdefault(column.name, column)
+    checked = [_checked(_parsed(limit, named) if isinstance(limit, str) else limit, named) for limit in limits]
+    keeps = np.ones(len(columns[0].numbers), bool)
+    for limit in checked:
+        keeps &= _is_within(named[limit.name], limit)
     if not keeps.any():
-        limited = {limit.objective: columns[limit.objective] for limit in limits}
-        ranges = [f"{name} ranges from {values.min():g} to {values.max():g}" for name, values in limited.items()]
-        within = " and ".join(map(str, limits))
-        raise InputError(f"no solution is within {within}; in the archive {', '.join(ranges)}: relax a limit.")
+        limited = {limit.name: _range(limit.name, named[limit.name]) for limit in checked}
+        within = " and ".join(map(str, checked))
+        raise InputError(
+            f"no solution is within {within}; in the archive {', '.join(limited.values())}: relax a limit."
+        )
     return np.flatnonzero(keeps)
 
 
-def parsed(task: Task, limits: Sequence[str | Limit]) -> list[Limit]:
-    """Limits such as "energy>=-1.5"."""
-    if isinstance(limits, str):
-        raise InputError(f"limits is {limits!r}; give a list, such as [{limits!r}].")
-    return [_limit(task, limit) if isinstance(limit, str) else _known(task, limit) for limit in limits]
+def _is_within(column: Column, limit: Limit) -> Bool[np.ndarray, "solutions"]:
+    relation, numbers = RELATIONS[limit.relation], column.numbers
+    if column.options:
+        return np.array([relation(str(value), limit.value) for value in column.values])
+    if limit.relation in ("==", "!="):  # as exactly as the archive knows it
+        with np.errstate(over="ignore"):
+            return np.asarray(relation(numbers, np.asarray(limit.value, float).astype(numbers.dtype)))
+    return np.asarray(relation(numbers.astype(float), limit.value))
 
 
-def _limit(task: Task, text: str) -> Limit:
-    found, value = re.fullmatch(r"(.+)(>=|<=)\s*(\S+)\s*", text, re.DOTALL), math.nan
+def _range(name: str, column: Column) -> str:
+    known = column.values[np.isfinite(column.numbers)]
+    if column.options:
+        return f"{name} is {' or '.join(sorted(set(map(str, known))))}"
+    return f"{name} ranges from {known.min():g} to {known.max():g}" if len(known) else f"{name} is not known"
+
+
+def _parsed(text: str, named: Mapping[str, Column]) -> Limit:
+    """A limit such as "energy>=-1.5"; the name, which may hold a relation itself, is the longest that is known."""
+    text = text.strip()
+    for name in sorted(named, key=len, reverse=True):
+        if text.startswith(name) and (found := re.fullmatch(RELATION, text[len(name) :], re.DOTALL)):
+            return Limit(name, found[1], found[2])
+    if found := re.fullmatch(f"(.+?){RELATION}", text, re.DOTALL):
+        return Limit(*found.groups())
+    raise _invalid(text, named)
+
+
+def _checked(limit: Limit, named: Mapping[str, Column]) -> Limit:
+    """With a value of the kind that is limited."""
+    if limit.name not in named:
+        raise unknown_name("objective, feature, constraint or parameter", limit.name, named, of="a limit")
+    options = list(map(str, named[limit.name].options))
+    if limit.relation not in RELATIONS:
+        raise _invalid(str(limit), named)
+    if options:
+        if limit.relation not in ("==", "!="):
+            raise InputError(f"invalid limit {str(limit)!r}: {limit.name} is a choice; use == or !=.")
+        return limit._replace(value=known_name(f"option of {limit.name}", str(limit.value), options))
     with suppress(ValueError):
-        value = float(found[3]) if found else math.nan
-    if found is None or not math.isfinite(value):
-        example = f"{task.objective_names[0]}>=1.5"
-        raise InputError(f'invalid limit {text!r}: give an objective, >= or <=, and a number, in quotes: "{example}".')
-    return _known(task, Limit(found[1].strip(), found[2], value))
+        if math.isfinite(value := float(limit.value)):
+            return limit._replace(value=value)
+    raise _invalid(str(limit), named)
 
 
-def _known(task: Task, limit: Limit) -> Limit:
-    known_name("objective", limit.objective, task.objective_names, of="a limit")
-    if limit.relation not in (">=", "<=") or not math.isfinite(limit.value):
-        raise InputError(f"invalid limit {str(limit)!r}: the relation must be >= or <=, and the value a finite number.")
-    return limit
+def _invalid(limit: str, named: Mapping[str, Column]) -> InputError:
+    wanted = f"a name, one of {', '.join(RELATIONS)}, and a finite number or an option"
+    return InputError(f'invalid limit {limit!r}: give {wanted}, in quotes: "{next(iter(named))}>=1.5".')
 
 
 def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:
@@ -314,16 +399,20 @@ def solution_of(run: Run, solutions: Solutions, index: int, rule: str = "", valu
     task, cell = run.task, int(solutions.cell[index])
     first = int(np.searchsorted(solutions.cell, cell))
     places = np.nonzero(np.asarray(run.archive.valid)[cell])[0]
+    constraints = None if solutions.constraints is None else solutions.constraints[index]
     return Solution(
         task=task,
         cell=cell,
         place=int(places[index - first]),
         objectives=dict(zip(task.objective_names, map(float, solutions.objectives[index]), strict=True)),
         features=dict(zip(task.feature_names, map(float, solutions.features[index]), strict=True)),
-        preference=tuple(map(float, solutions.preference[index])),
+        preference=tuple(map(float, solutions.preference[index])) if run.has_preferences else (),
         genotype=jax.tree.map(lambda leaf: leaf[index], solutions.genotype),
         rule=rule,
         value=value,
+        constraints={}
+        if constraints is None
+        else dict(zip(task.constraint_names, map(float, constraints), strict=True)),
     )
 
 

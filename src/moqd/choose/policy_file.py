@@ -1,7 +1,8 @@
 """A policy as a file for robots and other programs: NumPy's .npz or ONNX, with a header that describes it.
 
-The header is JSON: the task and trade-off of the policy, its observations and actions, how often it acts, and its
-network, which has layers x @ kernel + bias with ReLU between them and tanh after the last.
+The header is JSON: the task and trade-off of the policy, its observations and actions (of the network, and in
+"environment" the bounds of the environment's, to which they are scaled), how often it acts, and its network, which has
+layers x @ kernel + bias with ReLU between them and tanh after the last.
 """
 
 import io
@@ -40,6 +41,20 @@ class LoadedPolicy:
     header: Mapping[str, Any]
     layers: tuple[tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, "_"]], ...]
     """Kernel and bias of each layer."""
+
+    def __repr__(self) -> str:
+        sizes = "-".join(map(str, self.header["network"]["sizes"]))
+        return f"LoadedPolicy({sizes}, of task {self.header['task']!r}: {dict(self.header['objectives'])})"
+
+    @property
+    def action_bounds(self) -> Float[np.ndarray, "act 2"] | None:
+        """(lowest, highest) of each action of the environment, to which [-1, 1] is to be scaled.
+
+        None if the environment's actions are discrete, so that the largest output says which one to take, or if the
+        file is of an earlier version, which did not say it.
+        """
+        said = self.header["action"].get("environment")
+        return None if said is None else np.array([said["low"], said["high"]]).T
 
     def __call__(self, observation: ArrayLike) -> Float[np.ndarray, "*batch act"]:
         x = np.asarray(observation, np.float32)
@@ -96,7 +111,9 @@ def header_of(solution: Solution) -> dict[str, Any]:
             f"the policies of task {task.name!r} are not plain networks with ReLU and tanh, the only kind that can be "
             "exported; save their genotype yourself."
         )
-    layers = _layers(solution)
+    layers, bounds = _layers(solution), policy.action_bounds
+    if bounds == ():
+        bounds = ((-1.0, 1.0),) * policy.num_actions
     return {
         "format": FORMAT,
         "moqd": version("moqd"),
@@ -104,9 +121,17 @@ def header_of(solution: Solution) -> dict[str, Any]:
         "options": None if task.options is None else dict(task.options),
         "objectives": dict(solution.objectives),
         "features": dict(solution.features),
-        "preference": dict(zip(task.objective_names, solution.preference, strict=True)),
+        "preference": dict(zip(task.objective_names, solution.preference, strict=bool(solution.preference))),
         "observation": {"size": policy.num_obs, "names": list(policy.obs_names)},
-        "action": {"size": policy.num_actions, "names": list(policy.action_names), "low": -1.0, "high": 1.0},
+        "action": {
+            "size": policy.num_actions,
+            "names": list(policy.action_names),
+            "low": -1.0,
+            "high": 1.0,
+            "environment": None
+            if bounds is None
+            else dict(zip(("low", "high"), np.transpose(bounds).tolist(), strict=True)),
+        },
         "control_rate": policy.control_rate,
         "network": {
             "sizes": [layers[0][0].shape[0], *(bias.shape[0] for _, bias in layers)],

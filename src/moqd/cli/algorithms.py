@@ -16,7 +16,7 @@ class AlgorithmsOptions:
     """Lists the algorithms, or shows one of them with its options."""
 
     algorithm: str | None = field(default=None, metadata={"positional": "ALGORITHM"})
-    """The algorithm to look at. If not given: all of them."""
+    """The algorithm to look at: one of moqd's, or one of your own, as FILE.py:NAME. If not given: all of them."""
 
 
 def main(arguments: Sequence[str], out: Console) -> int:
@@ -26,7 +26,11 @@ def main(arguments: Sequence[str], out: Console) -> int:
         print_list(out, ("solves", "algorithm"), rows)
         out.print("\n[bold]moqd algorithms NAME[/] shows one with its options.")
         return 0
-    entry = ALGORITHMS[known_name("algorithm", name, ALGORITHMS)]
+    if ".py:" in name:
+        from moqd.runs.user_code import load_algorithm  # here, because JAX takes its time
+
+        name = load_algorithm(name)
+    entry = ALGORITHMS[known_name("algorithm", name, ALGORITHMS, own="--algorithm FILE.py:NAME")]
     vectors = ", ".join(f"{option}={value}" for option, value in entry.for_vectors.items())
     details = {
         "solves": "tasks whose solutions are policies" if entry.policies else "all tasks",

@@ -21,7 +21,8 @@ class ExportOptions:
     run: Path = field(metadata={"positional": "RUN"})
     """The folder of the run."""
     csv: bool = False
-    """As a table with a row for each solution: its cell, features, objectives (in their own units) and preference."""
+    """As a table with a row for each solution: its cell, features, objectives, constraints and parameters, in their own
+    units, and the preference that it was made for, if solutions were made for any."""
     out: Path | None = None
     """The file to write to. If not given: solutions.csv in the folder of the run."""
 

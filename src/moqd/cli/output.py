@@ -14,7 +14,8 @@ from moqd.cli.parser import print_options
 
 def number_table(first: str, *columns: str) -> Table:
     """To be filled: the first column is text, the others are numbers."""
-    return Table(first, *(Column(Text(column), justify="right") for column in columns), box=SIMPLE_HEAD)
+    numbers = (Column(Text(column), justify="right", overflow="fold") for column in columns)
+    return Table(Column(first, overflow="fold"), *numbers, box=SIMPLE_HEAD)
 
 
 def print_list(out: Console, columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> None:

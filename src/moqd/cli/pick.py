@@ -20,7 +20,8 @@ from moqd.cli.output import number_table, say
 from moqd.cli.own import parse
 from moqd.io.errors import InputError
 from moqd.io.options import whole_number
-from moqd.runs.folder import Run, Solutions, load_run
+from moqd.runs.folder import Run, load_run
+from moqd.runs.table import Solutions
 from moqd.tasks import FunctionTask
 
 
@@ -37,10 +38,12 @@ class PickOptions:
     feature: str | None = None
     """Only in the cell of this feature, such as 0.2,0.8, or in the nearest with a solution within the limits."""
     limit: tuple[str, ...] = ()
-    """What an objective must be, in its own units and in quotes, such as "energy>=-1.5"; there may be several."""
+    """What an objective, feature, constraint or parameter must be, in its own units and in quotes, such as
+    "energy>=-1.5" or "material==steel"; the relation is <=, >=, <, >, == or !=. There may be several. If several have
+    the name, the first of these four is meant, and "speed (feature)" names another."""
     rule: Literal["weighted", "achievement", "knee"] = "weighted"
     """weighted: the largest weighted sum. achievement: the least weighted regret, which also finds trade-offs in
-    hollows of the front. knee: the trade-off that would be missed most, whatever the preference."""
+    dents of the front. knee: the trade-off that would be missed most, whatever the preference."""
     solution: int | None = None
     """Not by a rule, but this one: the number that the explorer shows."""
     json: bool = False
@@ -128,7 +131,8 @@ def _described(row: int, chosen: Solution, again: Mapping[str, Statistics] | Non
         "cell": chosen.cell,
         "objectives": chosen.objectives,
         "features": chosen.features,
-        "made_for": chosen.preference,
+        **({"constraints": _as_json(chosen.constraints)} if chosen.constraints else {}),
+        **({"made_for": chosen.preference} if chosen.preference else {}),
     }
     if (parameters := _parameters(chosen)) is not None:
         found["parameters"] = parameters
@@ -153,12 +157,21 @@ def _show(out: Console, shown: Mapping[int, Solution]) -> None:
     task = chosen.task
     if chosen.rule:
         out.print(f"{chosen.rule}: {escape(RULES[chosen.rule])}", style="dim")
-    directions = (f"{'↓' if name in task.minimised else '↑'} {name}" for name in task.objective_names)
-    table = number_table("", "solution", "cell", *directions, *task.feature_names)
-    for i, (row, one) in enumerate(shown.items()):
-        numbers = [f"{value:.5g}" for value in (*one.objectives.values(), *one.features.values())]
-        label = "" if i > 1 else "next to it" if i else "chosen"
-        table.add_row(label, str(row), str(one.cell), *numbers, style="bold" if i == 0 else "")
+    # A row for each name, since they may be long, or many.
+    table = number_table("", *["chosen", "next to it", *[""] * len(shown)][: len(shown)])
+    table.add_row("solution", *map(str, shown))
+    table.add_row("cell", *(str(one.cell) for one in shown.values()))
+    for kind in ("objectives", "features", "constraints"):
+        for name in getattr(chosen, kind):
+            arrow = ("↓ " if name in task.minimised else "↑ ") if kind == "objectives" else ""
+            label = name if kind == "constraints" else task.label(name)
+            numbers = (f"{getattr(one, kind)[name]:.5g}" for one in shown.values())
+            table.add_row(Text(f"{arrow}{label}"), *numbers)
+    for i, name in enumerate(task.objective_names if chosen.preference else ()):
+        table.add_row(Text(f"preference {name}"), *(f"{one.preference[i]:.2f}" for one in shown.values()))
+    for column in table.columns[1:]:
+        column.no_wrap = True
+    table.columns[1].style = "bold"
     out.print(table)
     if (parameters := _parameters(chosen)) is not None:
         texts = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in parameters.values())
@@ -170,11 +183,14 @@ def _parameters(chosen: Solution) -> dict[str, Any] | None:
     """By their names, where a solution has some; what is no number of JSON is text."""
     if not isinstance(chosen.task, FunctionTask) or chosen.task.space is None:
         return None
+    return _as_json(chosen.parameters)
 
-    def as_json(value: Any) -> Any:
-        return value if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else str(value)
 
-    return {name: as_json(value) for name, value in chosen.parameters.items()}
+def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    def is_number(value: Any) -> bool:
+        return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+    return {name: value if is_number(value) else str(value) for name, value in values.items()}
 
 
 def _show_again(out: Console, chosen: Solution, again: Mapping[str, Statistics]) -> None:

@@ -19,6 +19,7 @@ from moqd.core.parts import part
 from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Preference, Source
 from moqd.io.errors import InputError
+from moqd.io.lazy import later
 
 AT_ONCE = 512
 """How many solutions `merge` adds at a time, and how many newcomers' fronts are shortened at a time."""
@@ -37,6 +38,27 @@ class Archive(NamedTuple):
     centroid: Float[Array, "cells features"]
     feature_bounds: Float[Array, "2 features"]
     """Lowest and highest value of each feature; they make distances in different units comparable."""
+    constraint: Float[Array, "cells front constraints"] | None = None
+    """The values of the constraints, NaN where they are not known; None where a task has none."""
+
+    def __repr__(self) -> str:
+        cells, front = jnp.shape(self.valid)
+        known = "" if isinstance(self.valid, jax.core.Tracer | jax.ShapeDtypeStruct) else _contents(self.valid)
+        kinds = {"objective": self.fitness, "feature": self.feature, "constraint": self.constraint}
+        sizes = [_counted(jnp.shape(part)[-1], kind) for kind, part in kinds.items() if part is not None]
+        return f"Archive({known}{cells} cells of up to {front}; {', '.join(sizes)})"
+
+    def _repr_html_(self) -> str:
+        return later("moqd.plots.notebook", "archive_html")(self)
+
+
+def _contents(valid: Bool[Array, "cells front"]) -> str:
+    filled = np.asarray(valid)
+    return f"{_counted(int(filled.sum()), 'solution')} in {int(filled.any(axis=1).sum())} of "
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 class Parents(NamedTuple):
@@ -53,6 +75,7 @@ def empty_archive(
     *,
     num_objectives: int,
     front_length: int,
+    num_constraints: int = 0,
 ) -> Archive:
     """An archive with no members, for genotypes shaped like those in the batch `genotype`."""
     places = (centroid.shape[0], front_length)
@@ -65,6 +88,7 @@ def empty_archive(
         # Copies, because a donated archive must own everything in it.
         centroid=jnp.array(centroid),
         feature_bounds=jnp.array(feature_bounds),
+        constraint=jnp.zeros((*places, num_constraints)) if num_constraints else None,
     )
 
 
@@ -108,25 +132,36 @@ def merge(archives: Sequence[Archive]) -> Archive:
                 f"the archives are of different problems: one holds {_kind(first)}, another {_kind(archive)} (shapes "
                 "of genotypes, objectives, features); merge archives of one task."
             )
-    merged = empty_archive(
-        jax.tree.map(lambda leaf: leaf[0], first.genotype),
-        first.centroid,
-        first.feature_bounds,
-        num_objectives=first.fitness.shape[2],
-        front_length=max(archive.valid.shape[1] for archive in archives),
+    return added(emptied(first, front_length=max(archive.valid.shape[1] for archive in archives)), archives)
+
+
+def emptied(archive: Archive, *, front_length: int) -> Archive:
+    """An archive like this one, over the same cells, with no members."""
+    return empty_archive(
+        jax.tree.map(lambda leaf: leaf[0], archive.genotype),
+        jnp.asarray(archive.centroid),
+        jnp.asarray(archive.feature_bounds),
+        num_objectives=archive.fitness.shape[2],
+        front_length=front_length,
+        num_constraints=0 if archive.constraint is None else archive.constraint.shape[2],
     )
+
+
+def added(merged: Archive, archives: Sequence[Archive]) -> Archive:
+    """An archive, which is donated, with all solutions of others added, in their order and some at a time."""
     add_some = jax.jit(add, donate_argnums=0)
     for archive in archives:
         cell, place = np.nonzero(np.asarray(archive.valid))
         for start in range(0, len(cell), AT_ONCE):
             there = np.arange(start, start + AT_ONCE) < len(cell)
             row = np.minimum(np.arange(start, start + AT_ONCE), len(cell) - 1)
-            genotype, fitness, feature, preference = jax.tree.map(
-                lambda leaf, where=(cell[row], place[row]): leaf[where],
-                (archive.genotype, archive.fitness, archive.feature, archive.preference),
+            genotype, fitness, feature, preference, constraint = jax.tree.map(
+                lambda leaf, where=(cell[row], place[row]): jnp.asarray(leaf[where]),
+                (archive.genotype, archive.fitness, archive.feature, archive.preference, archive.constraint),
             )
             offspring = Offspring(genotype, preference, jnp.full(AT_ONCE, Source.RANDOM, jnp.int32))
-            merged, _ = add_some(merged, offspring, Evaluation(fitness, feature, jnp.asarray(there)))
+            evaluation = Evaluation(fitness, feature, jnp.asarray(there), constraint=constraint)
+            merged, _ = add_some(merged, offspring, evaluation)
     return merged
 
 
@@ -240,20 +275,26 @@ def _add(
     nth = jnp.zeros_like(so_far).at[groups.newcomer].set(so_far - so_far[start] + entering[start])
     free = _running_sum((~stays.at[groups.of].get(mode="clip")).astype(jnp.float32))
     place = jnp.sum(free < nth[:, None], axis=1)
-    genotype, fitness, feature, preference, valid = _write(
+    kept = archive.constraint
+    unknown = None if kept is None else jnp.full((new.shape[0], kept.shape[2]), jnp.nan)
+    fits = unknown is not None and getattr(evaluation.constraint, "shape", None) == unknown.shape
+    constraint = evaluation.constraint if fits else unknown
+    genotype, fitness, feature, preference, valid, constraint = _write(
         (
             archive.genotype,
             archive.fitness,
             archive.feature,
             archive.preference,
             archive.valid.at[groups.cell].set(stays, mode="drop"),
+            archive.constraint,
         ),
-        (offspring.genotype, new, evaluation.feature, offspring.preference, jnp.ones(enters.shape, bool)),
+        (offspring.genotype, new, evaluation.feature, offspring.preference, jnp.ones(enters.shape, bool), constraint),
         cell,
         place,
         enters,
     )
-    return Archive(genotype, fitness, feature, preference, valid, archive.centroid, archive.feature_bounds), enters
+    cells = archive.centroid, archive.feature_bounds
+    return Archive(genotype, fitness, feature, preference, valid, *cells, constraint), enters
 
 
 def _weakly_dominates(a: Float[Array, "*#a objectives"], b: Float[Array, "*#b objectives"]) -> Bool[Array, "..."]:

@@ -17,6 +17,10 @@ class Dense(NamedTuple):
     kernel: Float[Array, "inputs outputs"]
     bias: Float[Array, "outputs"]
 
+    def __repr__(self) -> str:
+        *batch, inputs, outputs = jnp.shape(self.kernel)
+        return f"Dense({inputs} -> {outputs}{f', {batch} of them' if batch else ''})"
+
 
 MLP: TypeAlias = tuple[Dense, ...]
 
@@ -34,6 +38,12 @@ class Policy(NamedTuple):
     """What each action moves. Actions are in [-1, 1]."""
     control_rate: float | None = None
     """Actions per second."""
+    action_bounds: tuple[tuple[float, float], ...] | None = ()
+    """(lowest, highest) of each action of the environment, to which [-1, 1] is scaled; empty: it takes [-1, 1] itself.
+    None: its actions are discrete, and the largest output says which one is taken."""
+
+    def __repr__(self) -> str:
+        return f"Policy({'-'.join(map(str, (self.num_obs, *self.hidden_sizes, self.num_actions)))})"
 
 
 def init_mlp(key: Key, sizes: Sequence[int]) -> MLP:

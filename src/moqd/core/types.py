@@ -65,6 +65,8 @@ class Evaluation(NamedTuple):
     """Standard deviation of the fitness over resamples."""
     num_steps: Int[Array, "batch"] | None = None
     """The length of the episodes, if there are any, to count environment steps."""
+    constraint: Float[Array, "batch constraints"] | None = None
+    """The value of each constraint, at most 0 if the solution keeps to it; None where only the violation is known."""
 
     @property
     def feasible(self) -> Bool[Array, "batch"]:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from moqd.algorithms import ALGORITHMS
-from moqd.choose.export import told_apart
 from moqd.choose.pick import AUGMENTATION, RULES, global_front_rows, scale_of, simplex_lattice
 from moqd.core.metrics import cell_hypervolumes, hypervolume
 from moqd.explorer.gaits import draws
 from moqd.plots.archive_map import cell_polygons
-from moqd.runs.folder import Run, Snapshot, Solutions
-from moqd.tasks import FunctionTask, Task
+from moqd.runs.folder import Run, Snapshot
+from moqd.runs.table import Solutions, columns_of
+from moqd.tasks import Task
 
 MOST_SNAPSHOTS = 60
 TYPES = {"float32": "f4", "float64": "f8", "int32": "i4"}
@@ -77,23 +76,18 @@ def _run(run: Run) -> dict[str, Any]:
             "cell": array(solutions.cell, "int32"),
             "objectives": array(solutions.objectives, "float32"),
             "features": array(solutions.features, "float32"),
-            "preference": array(solutions.preference, "float32") if _made_for_preferences(run) else None,
+            "preference": array(solutions.preference, "float32") if run.has_preferences else None,
         },
         "front": array(global_front_rows(fitness), "int32"),
         "scale": {"low": scale.low.tolist(), "high": scale.high.tolist()},
         "hypervolume": array(cell_hypervolumes(archive, run.reference_point), "float64"),
         "snapshots": [_snapshot(one, run) for one in _some(run.snapshots())],
-        "parameters": _parameters(task, solutions),
+        "parameters": _named(task, solutions, "parameter"),
+        "constraints": _named(task, solutions, "constraint"),
         "drawable": draws(task),
         "robot": None,
         "gaits": {},
     }
-
-
-def _made_for_preferences(run: Run) -> bool:
-    """Whether solutions were made for a preference; algorithms that follow no gradient give them random ones."""
-    entry = ALGORITHMS.get(run.config.algorithm.name)
-    return run.task.policy is not None if entry is None else entry.policies
 
 
 def _last(run: Run, column: str) -> int:
@@ -106,14 +100,14 @@ def _some(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     return [snapshots[row] for row in rows]
 
 
-def _parameters(task: Task, solutions: Solutions) -> dict[str, Any] | None:
-    """The parameters of all solutions, if they are plain parameters."""
-    if not isinstance(task, FunctionTask) or task.space is None:
+def _named(task: Task, solutions: Solutions, kind: str) -> dict[str, Any] | None:
+    """The parameters or the constraints of all solutions, if they have such; a choice is the place of its option."""
+    columns = [column for column in columns_of(task, solutions) if column.kind == kind]
+    if not columns:
         return None
-    options = [list(map(str, getattr(bound, "options", ()))) for bound in task.space.bounds]
-    values = task.space.vector(np.asarray(solutions.genotype))
-    names = told_apart(task.space.names, {*task.objective_names, *task.feature_names}, "parameter")
-    return {"names": names, "values": array(values, "float64"), "options": options}
+    options = [list(map(str, column.options)) for column in columns]
+    values = np.stack([column.numbers for column in columns], axis=1)
+    return {"names": [column.header for column in columns], "values": array(values, "float64"), "options": options}
 
 
 def _snapshot(snapshot: Snapshot, run: Run) -> Mapping[str, Any]:

@@ -22,7 +22,8 @@ from moqd.choose.pick import global_front_rows, scale_of, values_by
 from moqd.core.types import Genotype
 from moqd.io.errors import EvaluationError, InputError
 from moqd.plots.gait import is_planar
-from moqd.runs.folder import Run, Solutions
+from moqd.runs.folder import Run
+from moqd.runs.table import Solutions
 from moqd.tasks import FunctionTask, Replay, Task
 
 LENGTH, ANGLE = 2000.0, 16384.0

@@ -48,6 +48,18 @@ BUDGET = 25.0
 """Default size of the file in megabytes, if possible."""
 
 
+class ExplorerPage(type(Path())):  # type: ignore[misc]
+    """The path of a page, which a notebook shows."""
+
+    def _repr_html_(self) -> str | None:
+        if not self.is_file():
+            return None
+        page = escape(self.read_text(encoding="utf-8"))
+        return (
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 800px; border: 0"></iframe>'
+        )
+
+
 def write_explorer(
     runs: Run | Sequence[Run],
     path: str | os.PathLike[str] | None = None,
@@ -55,8 +67,9 @@ def write_explorer(
     gaits: str = "some",
     budget: float = BUDGET,
     tick: Callable[[int, int], None] = lambda run, number: None,
-) -> Path:
-    """Writes the page of a run, or of several of one task; if no path is given, into the folder of the first.
+) -> ExplorerPage:
+    """Writes the page of a run, or of several of one task; if no path is given, into the folder of the first. Returns
+    its path, which a notebook shows as the page itself.
 
     `gaits` is "some" (of the solutions that one looks at first, within the budget in megabytes), "all" or "none".
     """
@@ -67,7 +80,7 @@ def write_explorer(
     if path is None:
         raise InputError("the run has no folder; give a path for its page.")
     write_text(Path(path), explorer_page(runs, gaits=gaits, budget=budget, tick=tick))
-    return Path(path)
+    return ExplorerPage(path)
 
 
 def explorer_page(

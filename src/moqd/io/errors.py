@@ -1,7 +1,7 @@
 """Errors that are the user's to mend: one sentence with what was wrong, what is allowed, and how to fix it."""
 
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -45,19 +45,30 @@ class DivergenceError(EndedError):
     """Training gave numbers that are not finite, so a run cannot go on."""
 
 
-def unknown_name(kind: str, name: Any, known: Iterable[str], *, of: str = "") -> InputError:
-    """The error for a name that is not known (of something), with the nearest ones that are."""
+def unknown_name(kind: str, name: Any, known: Iterable[str], *, of: str = "", own: str = "") -> InputError:
+    """The error for a name that is not known (of something), with the nearest ones that are.
+
+    `own`: the option that makes known one of the user's own, where there is such an option.
+    """
     known = sorted(known)
     near = get_close_matches(str(name), known, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}."
+    if near:
+        hint = f"did you mean {' or '.join(map(repr, near))}{f', or one of your own (add {own})' if own else ''}?"
+    else:
+        hint = f"known: {', '.join(known)}{f'; for one of your own, add {own}' if own else ''}."
     return InputError(f"unknown {kind} {name!r}{' of ' if of else ''}{of}; {hint}")
 
 
-def known_name(kind: str, name: Any, known: Collection[str], *, of: str = "") -> str:
+def known_name(kind: str, name: Any, known: Collection[str], *, of: str = "", own: str = "") -> str:
     """The name, which must be one of those that are known."""
     if not isinstance(name, str) or name not in known:
-        raise unknown_name(kind, name, known, of=of)
+        raise unknown_name(kind, name, known, of=of, own=own)
     return name
+
+
+def listed(texts: Sequence[str], *, most: int = 12) -> str:
+    """With commas; of more than `most` only the first, and how many there are."""
+    return ", ".join(texts[:most]) + f", ... ({len(texts)})" * (len(texts) > most)
 
 
 def one_line(text: str) -> str:

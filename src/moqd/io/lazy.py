@@ -23,15 +23,15 @@ def lazy(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], li
     }
 
     def get(name: str) -> Any:
-        if name in names:
-            module, there = names[name]
-            found = getattr(import_module(module), there)
-        else:
-            found = _submodule(package, name)
+        module, there = names.get(name, (package, name))
+        found = _submodule(package, name) if module == package else getattr(import_module(module), there)
         setattr(sys.modules[package], name, found)
         return found
 
-    return get, lambda: sorted({*vars(sys.modules[package]), *names})
+    def listed() -> list[str]:
+        return sorted({*(name for name in vars(sys.modules[package]) if name.startswith("__")), *names})
+
+    return get, listed
 
 
 def _submodule(package: str, name: str) -> Any:
@@ -45,6 +45,11 @@ def _submodule(package: str, name: str) -> Any:
         if error.name != path:
             raise
         raise missing from None
+
+
+def later(module: str, name: str) -> Any:
+    """What an object needs to show itself, which is in a package that knows the object, and not the reverse."""
+    return getattr(import_module(module), name)
 
 
 Loaded = tuple[Callable[..., Any], Any]

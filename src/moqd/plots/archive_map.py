@@ -14,26 +14,31 @@ from matplotlib.figure import Figure
 from scipy.spatial import Voronoi
 
 from moqd.core.archive import Archive
+from moqd.core.metrics import cell_hypervolumes
 from moqd.io.errors import InputError
 from moqd.plots.parallel_axes import LABEL_WIDTH, label_columns, parallel_axes, width_of
-from moqd.plots.style import CONTEXT, EMPTY, QUANTITY, feature_label
+from moqd.plots.style import CONTEXT, EMPTY, QUANTITY, InlineFigure, feature_label
+from moqd.runs.folder import Run
 from moqd.tasks import Task
 
 Values = Float[np.ndarray, "cells"]
 
 
-def archive_map_figure(archive: Archive, hypervolume: Values, task: Task) -> Figure:
-    """The map as its own figure; with three or four features, with every pair of them above it."""
+def archive_map_figure(run: Run, hypervolume: Values | None = None) -> Figure:
+    """The map as its own figure; with three or four features, with every pair of them above it. `hypervolume` is that
+    of every cell, if it is known."""
+    task, archive = run.task, run.archive
+    value = cell_hypervolumes(archive, run.reference_point) if hypervolume is None else hypervolume
     if task.num_features not in (3, 4):
         size = {1: (7, 4), 2: (6.4, 5)}.get(task.num_features, (width_of(task.num_features), 4.5))
-        figure = Figure(figsize=size, layout="constrained")
-        archive_map(figure.subplots(), archive, hypervolume, task)
+        figure = InlineFigure(figsize=size, layout="constrained")
+        archive_map(figure.subplots(), archive, value, task)
         return figure
     num_rows = 1 if task.num_features == 3 else 2
-    figure = Figure(figsize=(10, 3.1 * num_rows + 3.6), layout="constrained")
+    figure = InlineFigure(figsize=(10, 3.1 * num_rows + 3.6), layout="constrained")
     above, below = np.asarray(figure.subfigures(2, 1, height_ratios=[3.1 * num_rows, 3.6]))
-    feature_pairs(above.subplots(num_rows, 3).flat, archive, hypervolume, task)
-    archive_map(below.subplots(), archive, hypervolume, task)
+    feature_pairs(above.subplots(num_rows, 3).flat, archive, value, task)
+    archive_map(below.subplots(), archive, value, task)
     return figure
 
 

@@ -9,14 +9,16 @@ from matplotlib.figure import Figure
 from moqd.core.archive import Archive
 from moqd.core.metrics import cell_fronts, global_front
 from moqd.plots.parallel_axes import LABEL_WIDTH, label_columns, parallel_axes, width_of
-from moqd.plots.style import CONTEXT, FRONT, note, objective_label
+from moqd.plots.style import CONTEXT, FRONT, InlineFigure, note, objective_label
+from moqd.runs.folder import Run
 from moqd.tasks import Task
 
 
-def fronts_figure(archive: Archive, task: Task) -> Figure:
+def fronts_figure(run: Run) -> Figure:
     """The fronts as their own figure."""
+    archive, task = run.archive, run.task
     width, height = {1: (7, 4), 2: (7, 5), 3: (7, 6)}.get(task.num_objectives, (width_of(task.num_objectives), 4.5))
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = InlineFigure(figsize=(width, height), layout="constrained")
     fronts(figure.add_subplot(projection=projection(task)), archive, task)
     return figure
 

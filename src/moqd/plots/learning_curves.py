@@ -9,13 +9,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from moqd.core.metrics import METRICS, OF_THE_PAPER
-from moqd.plots.style import FRONT, note
+from moqd.plots.style import FRONT, InlineFigure, note
+from moqd.runs.folder import Run
 
 
-def learning_curves_figure(metrics: Mapping[str, Float[np.ndarray, "rows"]]) -> Figure:
+def learning_curves_figure(run: Run) -> Figure:
     """The six curves side by side."""
-    figure = Figure(figsize=(10, 5.2), layout="constrained")
-    learning_curves(figure.subplots(2, 3).flat, metrics)
+    figure = InlineFigure(figsize=(10, 5.2), layout="constrained")
+    learning_curves(figure.subplots(2, 3).flat, run.metrics)
     return figure
 
 

@@ -1,30 +1,31 @@
 """One picture of a run: the map of its archive next to its fronts."""
 
+import os
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
-from matplotlib.figure import Figure
 
 from moqd.core.metrics import cell_hypervolumes
-from moqd.plots.archive_map import archive_map
+from moqd.plots.archive_map import Values, archive_map
 from moqd.plots.fronts import fronts, projection
 from moqd.plots.parallel_axes import width_of
-from moqd.plots.style import plain
+from moqd.plots.style import InlineFigure, plain
 from moqd.runs.folder import Run
 
 
-def save_overview(run: Run, path: Path) -> None:
-    """Writes the picture as a PNG."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    overview_figure(run, cell_hypervolumes(run.archive, run.reference_point)).savefig(path, dpi=150)
+def save_overview(run: Run, path: str | os.PathLike[str]) -> None:
+    """Writes the picture to a file: .png, .pdf, .svg or what else matplotlib knows."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    overview_figure(run).savefig(path, dpi=150)
 
 
-def overview_figure(run: Run, value: Float[np.ndarray, "cells"]) -> Figure:
-    """The map of `value`, the hypervolume of every cell, next to the fronts; without features only the fronts."""
+def overview_figure(run: Run, hypervolume: Values | None = None) -> InlineFigure:
+    """The map of the archive, if there are features, next to the fronts; `hypervolume` is that of every cell, if it is
+    known."""
+    value = cell_hypervolumes(run.archive, run.reference_point) if hypervolume is None else hypervolume
     mapped = run.task.num_features > 0
     widths = [width_of(run.task.num_features)] * mapped + [width_of(run.task.num_objectives)]
-    figure = Figure(figsize=(sum(widths) + 0.5, 5), layout="constrained")
+    figure = InlineFigure(figsize=(sum(widths) + 0.5, 5), layout="constrained")
     grid = figure.add_gridspec(1, len(widths), width_ratios=widths)
     if mapped:
         ax = figure.add_subplot(grid[0])

@@ -1,14 +1,26 @@
 """What all figures share. Colours are safe for colour-blind readers (Okabe & Ito; viridis for quantities)."""
 
+import io
 import textwrap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from moqd.algorithms import ALGORITHMS
 from moqd.study.plan import PAPER_TASKS, Study
 from moqd.tasks import Task
+
+
+class InlineFigure(Figure):
+    """A figure that a notebook shows as the value of a cell, whether or not pyplot is there."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=90)
+        return file.getvalue()
+
 
 FRONT = "#d55e00"
 CONTEXT = "#56b4e9"

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from moqd.algorithms import ALGORITHMS
-from moqd.core.metrics import METRICS, OF_THE_PAPER, cell_hypervolumes, non_dominated
+from moqd.choose.pick import ends_of_front
+from moqd.core.metrics import METRICS, OF_THE_PAPER, cell_hypervolumes
 from moqd.io.errors import AGAIN, InputError, to_resume
 from moqd.io.files import own_folder, users_folder, write_text
 from moqd.plots.archive_map import archive_map_figure
@@ -49,10 +50,10 @@ def write_report(run: Run, folder: Path | None = None, say: Callable[[str], None
         again = reevaluate(run if os.access(run.path, os.W_OK) else replace(run, path=None))
     say("drawing the report")
     volume = cell_hypervolumes(run.archive, run.reference_point)
-    figures = {"overview": overview_figure(run, volume), "learning_curves": learning_curves_figure(run.metrics)}
+    figures = {"overview": overview_figure(run, volume), "learning_curves": learning_curves_figure(run)}
     if run.task.num_features:
-        figures["archive_map"] = archive_map_figure(run.archive, volume, run.task)
-    figures["fronts"] = fronts_figure(run.archive, run.task)
+        figures["archive_map"] = archive_map_figure(run, volume)
+    figures["fronts"] = fronts_figure(run)
     for name, figure in figures.items():
         save(figure, own_folder(folder / "figures"), name)
     write_text(folder / "report.md", markdown(list(_blocks(run, figures, again))))
@@ -106,11 +107,8 @@ def _ends(run: Run) -> Iterable[Block]:
     if not len(solutions.cell):
         yield Paragraph("The archive is empty.")
         return
-    fitness = solutions.objectives.astype(float) * task.direction
-    front = np.flatnonzero(non_dominated(fitness))
     rows = []
-    for i, name in enumerate(task.objective_names):
-        best = max(front, key=lambda row: (fitness[row, i], fitness[row].sum()))
+    for name, best in ends_of_front(task, solutions).items():
         values = [*solutions.objectives[best].tolist(), *solutions.features[best].tolist()]
         rows.append((name, *map(number, values), str(solutions.cell[best])))
     objectives = [task.label(name) + ", less is better" * (name in task.minimised) for name in task.objective_names]

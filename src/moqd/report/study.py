@@ -125,6 +125,7 @@ def _introduction(results: Results, unfinished: Table) -> Iterator[Block]:
     yield from _differences(surroundings)
     yield from _reference_points(results)
     yield from _budgets(study)
+    yield from _differing_cells(study)
     yield _settings(study, surroundings)
     yield from _variants(study)
 
@@ -234,6 +235,27 @@ def _budgets(study: Study) -> Iterator[Block]:
             f" {', '.join(map(display_name, other))} made more or fewer evaluations than "
             f"{display_name(study.reference)} (see the settings); set evaluations instead of iterations to "
             "compare them fairly.",
+        )
+
+
+def _differing_cells(study: Study) -> Iterator[Block]:
+    """A warning if archives have different cells: the MOQD score is a sum over them, and coverage a share of them."""
+    cells = {(run.task, run.algorithm): _cells(run.config) for run in study.runs}
+    cells = {where: one for where, one in cells.items() if one is not None}
+    other = [
+        algorithm
+        for algorithm in study.algorithms
+        if any(
+            (task, algorithm) in cells and cells[task, algorithm] != cells.get((task, study.reference))
+            for task in study.tasks
+        )
+    ]
+    if other:
+        yield Notice(
+            "Not all archives have the same cells:",
+            f" {', '.join(map(display_name, other))} and {display_name(study.reference)} have different cells "
+            "(see the settings), so that their MOQD scores, sparsity scores and coverage cannot be compared; "
+            "give all algorithms the same num_cells.",
         )
 
 

@@ -15,14 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from moqd.algorithms import ALGORITHMS
 from moqd.core.archive import Archive, empty_archive
 from moqd.core.metrics import OF_THE_PAPER
-from moqd.core.types import Genotype
+from moqd.core.types import Source
 from moqd.io import files
-from moqd.io.errors import InputError, MissingFileError, to_resume
+from moqd.io.errors import InputError, MissingFileError, known_name, to_resume
+from moqd.io.lazy import later
 from moqd.runs.config import RunConfig
 from moqd.runs.ledger import Evaluations
 from moqd.runs.packing import packed, unpacked
+from moqd.runs.table import Solutions, by_header, frame_of
 from moqd.tasks import Task
 
 CONFIG, METRICS_CSV, ARCHIVE, SNAPSHOTS = "config.json", "metrics.csv", "archive.safetensors", "snapshots"
@@ -36,17 +39,6 @@ COLUMNS = (
     *("num_solutions", "failed_evaluations", "below_reference"),
 )
 """Those that every metrics.csv has; there are more."""
-
-
-class Solutions(NamedTuple):
-    """All solutions of an archive, a row each, with objectives in the user's units and direction."""
-
-    cell: Int[np.ndarray, "solutions"]
-    objectives: Float[np.ndarray, "solutions objectives"]
-    features: Float[np.ndarray, "solutions features"]
-    genotype: Genotype
-    preference: Float[np.ndarray, "solutions objectives"]
-    """The trade-off that each was made for."""
 
 
 class Snapshot(NamedTuple):
@@ -76,8 +68,17 @@ class Run:
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f" in {str(self.path)!r}"
-        number = int(np.sum(np.asarray(self.archive.valid)))
-        return f"Run({self.config.algorithm.name} on {self.task.name}{where}: {number} solutions)"
+        valid = np.asarray(self.archive.valid)
+        found = f"{valid.sum()} solutions in {valid.any(axis=1).sum()} of {len(valid)} cells"
+        return f"Run({self.config.algorithm.name} on {self.task.name}{where}: {found})"
+
+    def _repr_html_(self) -> str:
+        return later("moqd.plots.notebook", "run_html")(self)
+
+    def plot(self, kind: str = "overview") -> Any:
+        """A matplotlib Figure: "overview", "archive_map", "fronts" or "learning_curves"; see `moqd.plots`."""
+        known_name("kind", kind, ("overview", "archive_map", "fronts", "learning_curves"), of="plot")
+        return later("moqd.plots", f"{kind}_figure")(self)
 
     @property
     def reference_point(self) -> Float[np.ndarray, "objectives"]:
@@ -85,11 +86,38 @@ class Run:
         return np.asarray(self.config.reference_point, float) * self.task.direction
 
     def solutions(self) -> Solutions:
-        """The archive as a table: what is in it, without its empty places."""
+        """What is in the archive, without its empty places, as arrays; `to_pandas` gives a table with names."""
         found = self.archive
-        parts = found.fitness, found.feature, found.genotype, found.preference
-        cell, (fitness, feature, genotype, preference) = members(found, parts)
-        return Solutions(cell, fitness * self.task.direction, feature, genotype, preference)
+        parts = found.fitness, found.feature, found.genotype, found.preference, found.constraint
+        cell, (fitness, *rest) = members(found, parts)
+        return Solutions(cell, fitness * self.task.direction, *rest)
+
+    @property
+    def has_preferences(self) -> bool:
+        """Whether solutions were made for preferences: whether any from a policy gradient or an actor was archived.
+
+        All others have a random one, or their parent's. If metrics.csv does not say where solutions came from, whether
+        the algorithm is one that follows gradients.
+        """
+        names = (f"added_{source.name.lower()}" for source in (Source.PG, Source.ACTOR))
+        counts = [self.metrics[name] for name in names if name in self.metrics]
+        if counts:
+            return any(bool(np.any(count > 0)) for count in counts)
+        entry = ALGORITHMS.get(self.config.algorithm.name)
+        return self.task.policy is not None if entry is None else entry.policies
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The archive as a table, a row for each solution: its cell, features, objectives, constraints and parameters
+        by their names, in the user's units; the preference that it was made for, if solutions were made for any."""
+        return by_header(self.task, self.solutions(), preferences=self.has_preferences)
+
+    def to_pandas(self) -> Any:
+        """The table of `columns` as a pandas.DataFrame."""
+        return frame_of(self.columns())
+
+    def metrics_frame(self) -> Any:
+        """The rows of metrics.csv as a pandas.DataFrame."""
+        return frame_of(self.metrics)
 
     def snapshots(self) -> list[Snapshot]:
         """What `snapshot_every` recorded, the oldest first."""
@@ -225,6 +253,8 @@ def read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
     if valid is None or valid.ndim != 2:
         raise InputError(f"{str(path)!r} is not an archive: it holds no table of which places are taken.")
     cells, front = valid.shape
+    kept = arrays.get("constraint")  # an archive to begin with may be of a task with others
+    num_constraints = kept.shape[1] if kept is not None and kept.ndim == 2 else len(task.constraint_names)
     template = jax.eval_shape(
         lambda: empty_archive(
             task.init_genotype(jax.random.key(0), 1),
@@ -232,6 +262,7 @@ def read_archive(path: Path, task: Task) -> tuple[Archive, int | None]:
             jnp.zeros((2, task.num_features)),
             num_objectives=task.num_objectives,
             front_length=front,
+            num_constraints=num_constraints,
         )
     )
     return unpacked(template, arrays, jnp.asarray, repr(str(path))), iteration

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -111,7 +111,7 @@ class Loop:
         self._evaluator = Evaluator(task, transitions=algorithm.needs_transitions)
         self._tell: Any = jax.jit(self._tell_and_count, donate_argnums=1)
         self._fused = jax.jit(self._iterate, donate_argnums=3)
-        self._state, self._offspring = jax.eval_shape(algorithm.init, self._root)
+        self._state, self._offspring = jax.eval_shape(lambda key: strongly_typed(algorithm.init(key)), self._root)
         self._large = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self._state)) >= LARGE
         self.batch = self._offspring.source.shape[0]
 
@@ -345,10 +345,11 @@ class Loop:
                 jnp.where(first, jnp.inf, seen.worst), jnp.min(fitness, axis=0, where=counts, initial=jnp.inf)
             ),
         )
-        return Carry(state, progress), info.metrics
+        return Carry(strongly_typed(state), progress), info.metrics
 
     def _first_carry(self) -> Carry:
-        state = jax.jit(lambda key: self._algorithm.init(key)[0])(self._key(jnp.int32(0), Purpose.ASK))
+        init = jax.jit(lambda key: strongly_typed(self._algorithm.init(key)[0]))
+        state = init(self._key(jnp.int32(0), Purpose.ASK))
         carry = Carry(state, self._no_progress())
         return on_one(carry) if self._spread else carry
 
@@ -366,9 +367,12 @@ class Loop:
         """Learning must not go on from numbers that are not finite; the archive holds none and stays as it is."""
         for name, value in jax.device_get(self.metrics).items():
             if not np.isfinite(value):
+                rates = ("critic_learning_rate", "actor_learning_rate", "discount")
+                learns = all(hasattr(self._algorithm.config, rate) for rate in rates)
+                advice = f"lower {rates[0]}, {rates[1]} or {rates[2]}" if learns else "log only numbers that are finite"
                 raise DivergenceError(
-                    f"training of {self._algorithm.name!r} diverged in iteration {self.iteration}: {name} is {value} "
-                    "(the archive is kept); lower critic_learning_rate, actor_learning_rate or discount.",
+                    f"{'training of ' if learns else ''}{self._algorithm.name!r} diverged in iteration "
+                    f"{self.iteration}: {name} is {value} (the archive is kept); {advice}.",
                     self.archive,
                 )
 
@@ -379,6 +383,15 @@ class Loop:
             f"every evaluation of task {self._task.name!r} failed in the {which} {FAILED_BATCHES} batches: {reason}; "
             "a run needs finite objectives and features from at least some solutions."
         )
+
+
+Tree = TypeVar("Tree")
+
+
+def strongly_typed(tree: Tree) -> Tree:
+    """Without JAX's weak types, which a Python number in a state has until it is computed with: after a change from
+    weak to strong, the whole program would be compiled again."""
+    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), tree)
 
 
 def key_for(root: Key, iteration: Int[Array, ""], purpose: Purpose) -> Key:

@@ -279,7 +279,7 @@ class _Desk:
             self._changed.notify_all()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _ByHand(FunctionTask):
     """The task of an optimizer."""
 

@@ -33,7 +33,7 @@ def _places(part: Any) -> tuple[dict[str, Any], dict[str, Any], int]:
     rest = part._asdict()
     if isinstance(part, Buffer):
         return {"steps": rest.pop("steps")}, rest, 1
-    return {name: rest.pop(name) for name in ("genotype", "fitness", "feature", "preference")}, rest, 2
+    return {name: rest.pop(name) for name in ("genotype", "fitness", "feature", "preference", "constraint")}, rest, 2
 
 
 def _taken(rest: Mapping[str, Any]) -> Int[np.ndarray, "taken"]:
@@ -85,7 +85,10 @@ def unpacked(template: Any, arrays: Mapping[str, np.ndarray], place: Callable[[A
         taken = _taken(rest)
 
         def fill(field: str, leaf: Any) -> Any:
-            rows = take(_join(name, field), leaf, (len(taken), *leaf.shape[num_axes:]))
+            shape = (len(taken), *leaf.shape[num_axes:])
+            if field == "constraint":  # which earlier versions did not keep
+                arrays.setdefault(_join(name, field), np.full(shape, np.nan, leaf.dtype))
+            rows = take(_join(name, field), leaf, shape)
             full = np.zeros(leaf.shape, leaf.dtype)
             full.reshape(math.prod(leaf.shape[:num_axes]), *rows.shape[1:])[taken] = rows
             return place(full)

@@ -9,14 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from moqd.core.archive import Archive, add, empty_archive
+from moqd.core.archive import Archive, add, emptied
 from moqd.core.metrics import OVER_TIME, archive_metrics
 from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Offspring, Source
 from moqd.io.errors import InputError, MissingFileError
 from moqd.io.files import FORMAT, read_json, write_json
 from moqd.io.options import checked_seed, is_count
-from moqd.runs.folder import Run, Solutions
+from moqd.runs.folder import Run
+from moqd.runs.table import Solutions
 from moqd.tasks.evaluate import Evaluator, evaluate_first
 from moqd.tasks.task import Task
 
@@ -63,13 +64,7 @@ def reevaluate(run: Run, *, resamples: int | None = None, seed: int = 0) -> Reev
         )
     number, root = len(solutions.cell), jax.random.key(checked_seed(seed))
     evaluate = Evaluator(task, checked=True)
-    archive = empty_archive(
-        jax.tree.map(lambda leaf: leaf[0], run.archive.genotype),
-        jnp.asarray(run.archive.centroid),
-        jnp.asarray(run.archive.feature_bounds),
-        num_objectives=task.num_objectives,
-        front_length=run.archive.valid.shape[1],
-    )
+    archive = emptied(run.archive, front_length=run.archive.valid.shape[1])
     add_some, failed, stayed = jax.jit(add, donate_argnums=0), 0, 0
     for batch, start in enumerate(range(0, number, AT_ONCE)):
         rows = np.minimum(np.arange(start, start + AT_ONCE), number - 1)
@@ -121,7 +116,7 @@ def read_reevaluation(run: Run) -> Reevaluation | None:
 def _digest(solutions: Solutions) -> str:
     """What tells an archive from all others."""
     sha = hashlib.sha256()
-    for leaf in jax.tree.leaves(solutions):
+    for leaf in jax.tree.leaves(solutions._replace(constraints=None)):  # which earlier versions did not keep
         sha.update(np.asarray(leaf).tobytes())
     return sha.hexdigest()
 

@@ -171,8 +171,8 @@ def _begin(
     """A new run, in a new folder if one is given."""
     if folder is None:
         return Session(loop, task, config, callbacks, control).go(initial)
-    with RunLock(_new_folder(folder)) as lock:
-        _new_folder(folder)  # still: another process may have been faster
+    with RunLock(new_folder(folder)) as lock:
+        new_folder(folder)  # still: another process may have been faster
         if initial is not None:
             write_archive(folder / INITIAL, initial)
         session = Session(loop, task, config, callbacks, control, lock)
@@ -230,7 +230,7 @@ def _shown(callbacks: Sequence[Callback], progress: bool) -> Iterator[Sequence[C
 
     from moqd.runs.display import Display
 
-    with Display(Console()) as display:
+    with Display(Console(force_jupyter=False)) as display:  # plain lines in a notebook: they need no ipywidgets
         yield [display, *callbacks]
 
 
@@ -279,7 +279,8 @@ def _check_minutes(argument: str, minutes: Any) -> None:
         raise InputError(f"{argument} is {minutes!r}; give a number that is not negative.")
 
 
-def _new_folder(folder: Path) -> Path:
+def new_folder(folder: Path) -> Path:
+    """Makes the folder of a run, in which there must be none yet."""
     try:
         _check_new(folder)
         folder.mkdir(parents=True, exist_ok=True)

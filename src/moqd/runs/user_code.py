@@ -87,7 +87,8 @@ def load_algorithm(spec: str, *, accept_changes: bool = False) -> str:
         fingerprint: str = field(default=code.fingerprint, metadata={"hidden": True})
         """Of the file that it came from."""
 
-    Options.__doc__ = options.__doc__
+    described = options.__doc__ and not options.__doc__.startswith(f"{options.__name__}(")  # as dataclass does itself
+    Options.__doc__ = options.__doc__ if described else f"Options of {name}."
 
     def build(name: str, config: Any, task: Task) -> Algorithm:
         code.check(config.fingerprint, accept_changes)

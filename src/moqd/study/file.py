@@ -177,7 +177,7 @@ class _Reader:
         self._try((key,), plan.check_some, key, given)
         names: dict[str, Place] = {}
         for i, name in enumerate(given):
-            self._try((key, i), known_name, kind, name, known)
+            self._try((key, i), partial(known_name, own=f"--{kind} FILE.py:NAME"), kind, name, known)
             if isinstance(name, str):
                 self._try((key, i), plan.check_new, kind, name, names)
                 names.setdefault(name, (key, i))
@@ -201,10 +201,15 @@ class _Reader:
             if "base" in table:
                 self._wrong((*place, "base"), f"{label!r} is one of moqd's algorithms and has no base; leave it out.")
         elif "base" not in table:
-            self._wrong(place, f'it has no base; give the algorithm that it is a variant of, such as "{REFERENCE}".')
+            self._wrong(
+                place,
+                f'it has no base; give the algorithm that it is a variant of, such as "{REFERENCE}", or for one of '
+                "your own, add --algorithm FILE.py:NAME.",
+            )
             return None
         else:
-            base = self._try((*place, "base"), known_name, "base", table["base"], ALGORITHMS)
+            check = partial(known_name, own="--algorithm FILE.py:NAME")
+            base = self._try((*place, "base"), check, "base", table["base"], ALGORITHMS)
             if not NAME.fullmatch(label):
                 self._wrong(place, f"an algorithm cannot be named so; give a name of {NAME_RULE}.")
             if base is None:

@@ -86,7 +86,7 @@ def recorded_timing_of(root: Path, run: PlannedRun) -> Path:
 def without_genotypes(archive: Archive) -> Archive:
     """What reports need of an archive: neither genotypes nor what else each solution has besides its fitness."""
     nothing = jnp.zeros((*archive.valid.shape, 0), jnp.float32)
-    return archive._replace(genotype=(), feature=nothing, preference=nothing)
+    return archive._replace(genotype=(), feature=nothing, preference=nothing, constraint=None)
 
 
 def write_record(path: Path, result: Result) -> None:

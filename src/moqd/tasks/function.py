@@ -49,7 +49,7 @@ class Journal(Protocol):
         """An evaluation has ended."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FunctionTask(Task):
     """A function `x -> (objectives, features)`, or `x -> objectives` where there are no features.
 
@@ -344,7 +344,9 @@ class FunctionTask(Task):
         if self.constraint_names:
             violation = jnp.sum(jnp.maximum(constraints, 0), axis=1)  # NaN stays NaN, and is a failure
         fitness = objectives * jnp.broadcast_to(self.direction, objectives.shape)
-        return validated(self, Evaluation(fitness, features, valid, violation=violation))
+        # Finite, so that files can say it; but NaN is a failure.
+        constraint = jnp.nan_to_num(constraints, nan=jnp.nan) if self.constraint_names else None
+        return validated(self, Evaluation(fitness, features, valid, violation=violation, constraint=constraint))
 
     @property
     def _names(self) -> dict[str, Sequence[str]]:

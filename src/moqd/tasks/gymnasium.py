@@ -99,7 +99,7 @@ def gymnasium_task(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GymnasiumTask(PolicyTask):
     """Policies in an environment; made by `gymnasium_task`. An episode that fails is a failed evaluation.
 
@@ -203,7 +203,7 @@ def _look_at(
     of an episode's steps, the shape of the reward, and whether it is a robot of MuJoCo."""
     try:
         env = _opened(episodes, title)
-        num_obs, num_actions = _sizes(env, title)
+        num_obs, num_actions, bounds = _sizes(env, title)
         advice = "reset and step must work, and every objective be a number from a step's info."
         with explained(f"the environment of task {title!r} cannot take its first step", advice):
             episodes.start(seed)
@@ -215,7 +215,7 @@ def _look_at(
         robot = env.unwrapped
         is_robot = hasattr(getattr(robot, "data", None), "xquat") and hasattr(robot, "dt")
         layout = _layout(robot, num_obs, num_actions) if is_robot else ((), ())
-        policy = Policy(num_obs, num_actions, (), apply_policy, *layout, control_rate(robot))
+        policy = Policy(num_obs, num_actions, (), apply_policy, *layout, control_rate(robot), bounds)
         return policy, None if env.spec is None else env.spec.max_episode_steps, reward.shape, is_robot
     finally:
         episodes.close()
@@ -250,17 +250,18 @@ def _opened(episodes: Episodes, title: str) -> Any:
     return env
 
 
-def _sizes(env: Any, title: str) -> tuple[int, int]:
-    """Of observations and of a policy's actions."""
+def _sizes(env: Any, title: str) -> tuple[int, int, tuple[tuple[float, float], ...] | None]:
+    """Of observations and of a policy's actions; and the bounds of the environment's, None if they are discrete."""
     from gymnasium.spaces import Box, Discrete, flatdim
 
     seen, space = env.observation_space, env.action_space
     if not seen.is_np_flattenable:
         raise InputError(f"the observations of task {title!r} are of {seen}; use a wrapper that makes vectors.")
     if isinstance(space, Discrete):
-        return flatdim(seen), int(space.n)
+        return flatdim(seen), int(space.n), None
     if isinstance(space, Box) and space.is_bounded() and np.issubdtype(space.dtype, np.floating):
-        return flatdim(seen), int(np.prod(space.shape))
+        bounds = zip(space.low.flatten().tolist(), space.high.flatten().tolist(), strict=True)
+        return flatdim(seen), int(np.prod(space.shape)), tuple(bounds)
     advice = "use a wrapper that makes a Discrete space, or a Box of floats with finite bounds"
     raise InputError(f"the actions of task {title!r} are of {space}; {advice}.")
 

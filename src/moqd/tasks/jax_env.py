@@ -101,7 +101,7 @@ def _state_feature(name: str, entry: Any) -> StateFeature:
     return feature
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JaxEnvTask(RolloutTask):
     """Policies in an environment that is written in JAX; made by `jax_env_task`."""
 

@@ -110,7 +110,7 @@ def locomotion(name: str, config: LocomotionConfig) -> "LocomotionTask":
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocomotionTask(RolloutTask):
     """A robot that learns to move, in several objectives."""
 

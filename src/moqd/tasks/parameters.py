@@ -144,7 +144,7 @@ class Space(NamedTuple):
 
     def columns(self, vectors: Any) -> dict[str, Any]:
         """Of vectors each parameter as an array; choices are options, or indices where JAX traces the function."""
-        return {name: _column(self.bounds[i], vectors[..., i]) for i, name in enumerate(self.names)}
+        return {name: column_of(self.bounds[i], vectors[..., i]) for i, name in enumerate(self.names)}
 
     def genotype(self, values: Mapping[str, Any] | Sequence[Any]) -> Float[np.ndarray, "parameters"]:
         """Where some values lie in the unit cube."""
@@ -171,7 +171,8 @@ def _ends(bound: Bound) -> tuple[float, float]:
     return bound.low, bound.low + bound.number
 
 
-def _column(bound: Bound, column: Any) -> Any:
+def column_of(bound: Bound, column: Any) -> Any:
+    """A parameter as an array; choices are options, or indices where JAX traces it."""
     if isinstance(bound, Categorical) and isinstance(column, np.ndarray):
         return np.fromiter(bound.options, object)[column.astype(int)]  # they may be sequences themselves
     return column if isinstance(bound, (tuple, Real)) else column.astype(int)

@@ -19,7 +19,7 @@ FREE = 0
 """Of MuJoCo's types of joints: one that moves freely."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PolicyTask(Task):
     """A genotype is a neural network that acts in an environment."""
 

@@ -71,7 +71,7 @@ class Episodes(NamedTuple):
     """The tile's first row among those that are recorded."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RolloutTask(PolicyTask):
     """Its episodes are compiled, and spread over the local devices."""
 

@@ -13,7 +13,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from moqd.core.networks import Policy
 from moqd.core.types import Evaluation, Genes, Genotype, Key, Transition
-from moqd.io.errors import InputError, known_name
+from moqd.io.errors import InputError, known_name, listed
+from moqd.io.lazy import later
 from moqd.tasks.checks import numbers, require, require_extent
 
 
@@ -52,7 +53,7 @@ UNKNOWN = (float("nan"), float("nan"))
 """The bounds of a feature that nobody knows yet."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Task(ABC):
     """A problem with several objectives and a feature space.
 
@@ -187,6 +188,16 @@ class Task(ABC):
             require(sound, "reference_point", self.reference_point, wanted)
             object.__setattr__(self, "reference_point", tuple(point.tolist()))
 
+    def __repr__(self) -> str:
+        objectives = [f"{name}{' (minimised)' * (name in self.minimised)}" for name in self.objective_names]
+        parts = {"objectives": objectives, "features": self.feature_names, "constraints": self.constraint_names}
+        parts["parameters"] = getattr(self, "parameter_names", ())
+        shown = [f"{kind}: {listed(names)}" for kind, names in parts.items() if names]
+        return f"{type(self).__name__}({self.name!r}; {'; '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        return later("moqd.plots.notebook", "task_html")(self)
+
     @property
     def num_objectives(self) -> int:
         return len(self.objective_names)
@@ -222,6 +233,7 @@ def averaged(evaluation: Evaluation, resamples: int) -> Evaluation:
         std=jnp.std(rows(evaluation.fitness), axis=1),
         violation=None if evaluation.violation is None else jnp.mean(rows(evaluation.violation), axis=1),
         num_steps=None if evaluation.num_steps is None else jnp.sum(rows(evaluation.num_steps), axis=1),
+        constraint=None if evaluation.constraint is None else jnp.mean(rows(evaluation.constraint), axis=1),
     )
 
 
@@ -229,7 +241,8 @@ def validated(task: Task, evaluation: Evaluation) -> Evaluation:
     """The evaluation with its shapes checked, `valid` False wherever a number is not finite, and no NaN passed on."""
     fitness, feature, valid, violation = evaluation.fitness, evaluation.feature, evaluation.valid, evaluation.violation
     batch = valid.shape[0]
-    shapes = {"fitness": (batch, task.num_objectives), "feature": (batch, task.num_features), "violation": (batch,)}
+    sizes = {"fitness": task.num_objectives, "feature": task.num_features, "constraint": len(task.constraint_names)}
+    shapes = {name: (batch, size) for name, size in sizes.items()} | {"violation": (batch,)}
     for name, shape in shapes.items():
         value = getattr(evaluation, name)
         if value is not None and value.shape != shape:

@@ -52,6 +52,7 @@ function runOf(raw, index) {
     scaled: scaledObjectives(objectives, signs, raw.scale),
     snapshots: raw.snapshots.map((snapshot) => snapshotOf(snapshot, hypervolume.length)),
     parameters: parametersOf(raw.parameters),
+    constraints: parametersOf(raw.constraints),
     robot: raw.robot ?? null,
     /** Whether there is something to see of a solution: a gait, or what its task draws. */
     visible: Boolean(raw.robot || raw.drawable),

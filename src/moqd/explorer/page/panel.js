@@ -146,7 +146,7 @@ function nothingWithin(run, limits) {
 
 // ------------------------------------------------------------------------------------------- facts of a solution
 
-/** A table with archived and replayed objectives, features, preference and parameters of each solution shown. */
+/** A table with archived and replayed objectives, features, constraints, preference and parameters of each shown. */
 function drawFacts(host, shown) {
   if (!shown.length) return host.replaceChildren();
   const [{ run }] = shown;
@@ -164,17 +164,18 @@ function drawFacts(host, shown) {
     written(one.run.features[one.row * run.feature.length + i], high - low)));
   const preference = shown.some((one) => one.run.preferences)
     ? [wide("made for preference", (one) => preferenceText(one.run, one.row))] : [];
-  const names = [...new Set(shown.flatMap((one) => one.run.parameters?.names ?? []))];
-  const parameters = names.map((name) => wide(name, (one) => parameterText(one, name)));
-  const body = element("tbody", {}, ...objectives, ...features, ...preference, ...parameters);
+  const namedRows = (kind) => [...new Set(shown.flatMap((one) => one.run[kind]?.names ?? []))].map((name) =>
+    wide(name, (one) => namedText(one.run[kind], one.row, name)));
+  const body = element("tbody", {}, ...objectives, ...features, ...namedRows("constraints"), ...preference,
+    ...namedRows("parameters"));
   host.replaceChildren(
     element("div", { class: "rows", tabindex: 0, role: "region", "aria-label": "Facts of the solution" },
       element("table", {}, element("thead", {}, ...head, kinds), body)));
 }
 
-function parameterText({ run, row }, name) {
-  const at = run.parameters ? run.parameters.names.indexOf(name) : -1;
-  return at < 0 ? "–" : run.parameters.of(row)[at];
+function namedText(columns, row, name) {
+  const at = columns ? columns.names.indexOf(name) : -1;
+  return at < 0 ? "–" : columns.of(row)[at];
 }
 
 function objectiveCells({ run, row, gait }, i) {

@@ -1,0 +1,105 @@
+"""What a notebook shows of runs, archives, solutions and tasks: HTML in which all names are text."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from moqd.choose.pick import Solution, ends_of_front
+from moqd.core.archive import Archive
+from moqd.core.metrics import METRICS, formatted
+from moqd.plots.archive_map import cells
+from moqd.plots.overview import overview_figure
+from moqd.plots.style import InlineFigure
+from moqd.runs.folder import Run
+from moqd.tasks import FunctionTask, Task
+
+MOST_ROWS = 30
+"""Rows of a table that are shown."""
+
+
+def run_html(run: Run) -> str:
+    """Its summary, the overview, and the ends of the global front."""
+    task, solutions = run.task, run.solutions()
+    last = {name: column[-1] for name, column in run.metrics.items() if len(column)}
+    facts = {METRICS[name].label: formatted(name, last[name]) for name in METRICS if name in last}
+    if "evaluations" in last:
+        facts["evaluations"] = f"{last['evaluations']:,.0f}"
+    header = ["best in", *map(task.label, (*task.objective_names, *task.feature_names)), "cell"]
+    ends = [
+        [name, *map(_number, (*solutions.objectives[row], *solutions.features[row])), str(solutions.cell[row])]
+        for name, row in ends_of_front(task, solutions).items()
+    ]
+    picture = _image(overview_figure(run)) if ends else ""
+    return _titled(repr(run), _facts(facts), picture, _table(header, ends) if ends else "")
+
+
+def archive_html(archive: Archive) -> str:
+    """Its size, and how many solutions every cell has."""
+    num_features = archive.centroid.shape[1]
+    if num_features not in (1, 2) or not np.any(archive.valid):
+        return _titled(repr(archive))
+    names = [f"feature {i}" for i in range(num_features)]
+    bounds = [(low, high) for low, high in np.asarray(archive.feature_bounds, float).T.tolist()]
+    bare = FunctionTask(
+        None, name="", bounds=[(0, 1)], objective_names=["-"], feature_names=names, feature_bounds=bounds
+    )
+    figure = InlineFigure(figsize=(4.5, 3.2), layout="constrained")
+    ax = figure.subplots()
+    drawn = cells(ax, archive, np.sum(np.asarray(archive.valid), axis=1).astype(float), bare)
+    ax.set(title="solutions of every cell", xlabel=names[0], ylabel=names[1] if num_features == 2 else "solutions")
+    if drawn is not None:
+        figure.colorbar(drawn, ax=ax)
+    return _titled(repr(archive), _image(figure))
+
+
+def solution_html(solution: Solution) -> str:
+    """All that is known of it by its names."""
+    facts = {solution.task.label(name): _number(value) for name, value in solution.named.items()}
+    return _titled(f"solution of {solution.task.name}, cell {solution.cell}", _facts(facts))
+
+
+def task_html(task: Task) -> str:
+    """Its objectives, features, constraints and parameters."""
+    rows = [
+        ("objective", task.label(name), "less is better" if name in task.minimised else "more is better")
+        for name in task.objective_names
+    ]
+    rows += [
+        ("feature", task.label(name), f"{low:g} to {high:g}")
+        for name, (low, high) in zip(task.feature_names, task.feature_bounds, strict=True)
+    ]
+    rows += [("constraint", name, "at most 0") for name in task.constraint_names]
+    if isinstance(task, FunctionTask) and task.space is not None:
+        rows += [
+            ("parameter", name, str(bound)) for name, bound in zip(task.space.names, task.space.bounds, strict=True)
+        ]
+    return _titled(f"{type(task).__name__} {task.name}", _table(("", "name", ""), rows))
+
+
+def _titled(title: str, *parts: str) -> str:
+    return f"<div><p><b>{escape(title)}</b></p>{''.join(parts)}</div>"
+
+
+def _facts(facts: Mapping[str, str]) -> str:
+    return _table((), list(facts.items()))
+
+
+def _table(header: Iterable[str], rows: list[Any]) -> str:
+    def line(row: Iterable[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape(str(text))}</{tag}>' for text in row)}</tr>"
+
+    more = [(f"... and {len(rows) - MOST_ROWS} more",)] * (len(rows) > MOST_ROWS)
+    body = "".join(line(row, "td") for row in (*rows[:MOST_ROWS], *more))
+    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def _image(figure: InlineFigure) -> str:
+    picture = b64encode(figure._repr_png_()).decode()
+    return f'<img alt="the archive" style="max-width: 100%" src="data:image/png;base64,{picture}">'
+
+
+def _number(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float | np.floating) else str(value)
