@@ -54,7 +54,7 @@ task
 # `mome` keeps a front of non-dominated beams in each of 128 cells of height and price.
 
 # %%
-run = moqd.run("mome", task, evaluations=5000, seed=0)
+run = moqd.run("mome", task, evaluations=2000, seed=0)
 run
 
 # %%
