@@ -27,7 +27,7 @@ class Reported(gymnasium.Wrapper):
 task = moqd.gymnasium_task(
     lambda: Reported(gymnasium.make("Pendulum-v1")),
     name="pendulum",
-    objectives=["upright", "torque"],
+    objectives={"upright": "upright", "torque": "torque"},
     minimised=["torque"],
     features={"turning": moqd.features.mean_obs(2, bounds=(-4.0, 4.0))},
     reference_point=[-200.0, 400.0],
@@ -52,7 +52,7 @@ run = moqd.run(
     actor_batch=8,
     critic_steps=50,
     pg_steps=10,
-    replay_size=20_000,
+    buffer_size=20_000,
     progress=True,
 )
 run

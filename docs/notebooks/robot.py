@@ -17,7 +17,7 @@ task
 
 # %%
 algorithm = moqd.make_algorithm(
-    "mome-p2c", task, ga_batch=32, pg_batch=16, actor_batch=16, critic_steps=100, pg_steps=20, replay_size=50_000
+    "mome-p2c", task, ga_batch=32, pg_batch=16, actor_batch=16, critic_steps=100, pg_steps=20, buffer_size=50_000
 )
 run = moqd.run(algorithm, task, iterations=10, progress=True)
 run
