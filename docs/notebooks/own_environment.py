@@ -27,9 +27,9 @@ class Reported(gymnasium.Wrapper):
 task = moqd.gymnasium_task(
     lambda: Reported(gymnasium.make("Pendulum-v1")),
     name="pendulum",
-    objectives=["upright", "torque"],
+    objectives={"upright": "upright", "torque": "torque"},
     minimised=["torque"],
-    features={"turning": moqd.features.mean_obs(2, bounds=(-4.0, 4.0))},
+    features={"turning": moqd.features.mean_obs(2, bounds=(-6.0, 6.0))},
     reference_point=[-200.0, 400.0],
     episode_length=100,
 )
@@ -52,7 +52,7 @@ run = moqd.run(
     actor_batch=8,
     critic_steps=50,
     pg_steps=10,
-    replay_size=20_000,
+    buffer_size=20_000,
     progress=True,
 )
 run
@@ -63,15 +63,18 @@ figure = run.plot()
 # %% [markdown]
 # ## Choose, export, use
 #
-# An exported policy needs nothing of moqd but NumPy.
+# An exported policy needs only NumPy to act. Its outputs are from -1 to 1, and `action_bounds` are those of the
+# environment. The archive was filled from `reset(seed=0)`, so an episode from there has the same sums.
 
 # %%
 solution = moqd.pick(run, [0.8, 0.2])
 moqd.export_policy(solution, "pendulum.npz")
 policy = moqd.load_policy("pendulum.npz")
-env = gymnasium.make("Pendulum-v1")
+low, high = policy.action_bounds.T
+env = Reported(gymnasium.make("Pendulum-v1"))
 obs, _ = env.reset(seed=0)
-for _ in range(5):
-    action = policy(obs)
-    obs, reward, *_ = env.step(2 * action)
-    print(np.round(obs, 2), np.round(action, 2))
+upright = torque = 0.0
+for _ in range(100):
+    obs, _, _, _, info = env.step(low + (policy(obs) + 1) / 2 * (high - low))
+    upright, torque = upright + info["upright"], torque + info["torque"]
+print(f"upright {upright:.2f}, torque {torque:.2f}; in the archive: {solution.objectives}")

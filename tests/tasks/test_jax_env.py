@@ -201,6 +201,15 @@ def test_no_features_are_one_cell():
     np.testing.assert_allclose(evaluation.fitness, evaluated().fitness, rtol=1e-5, atol=1e-6)
 
 
+def test_a_run_continues_with_episodes_of_the_same_kind_only(tmp_path):
+    task = cart_task()
+    moqd.run("mome", task, iterations=1, ga_batch=4, num_cells=4, out=tmp_path / "run")
+    assert moqd.load_run(tmp_path / "run", task=cart_task()).task.episode_length == task.episode_length
+    for name, value in {"episode_length": 3, "resamples": 2, "seed": 9}.items():
+        with pytest.raises(moqd.InputError, match=f"is of a task with {name.replace('_', ' ')} "):
+            moqd.resume(tmp_path / "run", task=cart_task(**{name: value}), iterations=2)
+
+
 @pytest.mark.slow  # tests/algorithms has such runs on the walk
 def test_a_run_with_policy_gradients(tmp_path):
     task = cart_task(units={"speed": "m/s, summed over steps"})

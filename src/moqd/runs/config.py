@@ -41,6 +41,8 @@ DESCRIBED = {
     "units": "units",
 }
 """What config.json says of a task, and where the task has it. A given task must share all but the units."""
+EPISODES = ("episode_length", "resamples", "seed")
+"""The same of a task with an environment; returns of other episodes are not comparable."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class TaskConfig:
         description = {name: getattr(task, place, ()) for name, place in DESCRIBED.items()}
         description["bounds"] = list(bounds.values()) if isinstance(bounds, Mapping) else bounds
         description["units"] = dict(task.units)
+        description |= {key: getattr(task, key) for key in EPISODES if isinstance(getattr(task, key, ()), int | None)}
         return replace(cls.planned(task), description=_as_json(description, _described_bound))
 
     @classmethod
@@ -96,10 +99,7 @@ class TaskConfig:
             return self.with_bounds(self.make())
         task = OWN.get(self.name) if given is None else given
         if task is None:
-            why = (
-                "which is not one of moqd's; pass it as load_run(path, task=...) or resume(path, task=...), or on the "
-                "command line with --task FILE.py:NAME."
-            )
+            why = "which is not one of moqd's; pass it as task=..., or on the command line as --task FILE.py:NAME."
             if OWN:
                 why = f"but --task gives {', '.join(map(repr, OWN))}; give the task that was run."
             raise InputError(f"the run in {str(folder)!r} is of the task {self.name!r}, {why}")
@@ -122,7 +122,7 @@ class TaskConfig:
     def difference(self, other: "TaskConfig") -> str | None:
         """The first thing of those that this one says in which the other is not the same."""
         here, there = self.to_json(), other.to_json()
-        compared = [name for name in (*DESCRIBED, "name") if name in here and name != "units"]
+        compared = [name for name in (*DESCRIBED, *EPISODES, "name") if name in here and name != "units"]
         return next((name for name in compared if here[name] != there.get(name)), None)
 
     def outline(self) -> Task | None:
