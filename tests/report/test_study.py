@@ -527,6 +527,15 @@ def test_variants_and_unequal_budgets_are_told(tmp_path):
 
 
 @pytest.mark.usefixtures("text_only")
+def test_an_option_that_is_set_back_to_the_default_for_policies_is_told(tmp_path):
+    variants = {"mome": Variant("mome", {}), "Plain": Variant("mome", {"variation": "sbx", "guided": False})}
+    study = make_study("own", tasks={"arm-2": {}}, algorithms=variants, seeds=[0, 1], evaluations=100)
+    write_study_report(replace(made_results({"arm-2": (1, 2)}, tuple(variants), (0, 1)), study=study), tmp_path)
+    (row,) = grid_of(tmp_path, "Algorithms whose options differ")[1].items()
+    assert [row[0], *(shown for shown, _ in row[1])] == ["Plain", "MOME", "guided = False, variation = sbx"]
+
+
+@pytest.mark.usefixtures("text_only")
 def test_different_cells_are_told(tmp_path):
     results = made_results({"hopper-2": (1, 2)}, ("mome", "Finer"), (0, 1))
     for cells, comparable in ((256, False), ((128,), False), (128, True)):

@@ -106,7 +106,8 @@ def test_unknown_feature_bounds_are_learned_and_kept(tmp_path):
     calls = []
     task = spring(calls, feature_bounds=())
     assert task.feature_bounds == (UNKNOWN, UNKNOWN)
-    with pytest.warns(UserWarning, match=r"feature bounds learned from 64 random solutions: coil .* to .*, turns"):
+    learned = pytest.warns(UserWarning, match=r"feature bounds learned from 64 random solutions: coil .* to .*, turns")
+    with learned, pytest.warns(UserWarning, match="no reference_point"):
         runs = moqd.run("mome", task, iterations=1, seeds=[3, 4], out=tmp_path, **SMALL)
     features = np.array([[wire * 100, turns] for wire, turns, _ in calls[:NUM_SAMPLES]])
     low, high = features.min(axis=0), features.max(axis=0)

@@ -155,7 +155,8 @@ def test_a_callback_stops_a_run_which_can_go_on(whole, tmp_path, capsys):
 
 def test_several_seeds_are_the_runs_that_each_would_be(whole, tmp_path):
     task = bowl(traceable=False)
-    runs = moqd.run(tiny(task), task, iterations=20, seeds=[4, 0], out=tmp_path)
+    with pytest.warns(UserWarning, match="'bowl' has no reference_point: .* cannot be compared"):
+        runs = moqd.run(tiny(task), task, iterations=20, seeds=[4, 0], out=tmp_path)
     assert [run.path for run in runs] == [tmp_path / "seed-4", tmp_path / "seed-0"]
     assert [run.config.seed for run in runs] == [4, 0]
     assert_same(runs[1], whole)

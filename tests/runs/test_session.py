@@ -103,7 +103,7 @@ def test_a_host_function_runs_the_same_algorithm():
 def test_evaluations_are_the_iterations_budget():
     task = moqd.make_task("arm-2")
     assert moqd.run(small(task), task, evaluations=32).metrics["evaluations"][-1] == 48
-    with pytest.warns(UserWarning, match="evaluations=33 is not a multiple of the batch of 16: 48 will be made"):
+    with pytest.warns(UserWarning, match="evaluations=33 is not a multiple of the batch of 16: 32 will be made after"):
         assert moqd.run(small(task), task, evaluations=33).metrics["iteration"][-1] == 2
 
 

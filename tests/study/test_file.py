@@ -365,9 +365,9 @@ population = 0
 base = "mome"
 iso_sigma = 1
 => algorithm.spea2.population is 0
-=> task.hopper-2: unknown task 'hopper-2' of the study; did you mean 'arm-2'
+=> task.hopper-2: it is not listed in tasks; add it there, or remove its options
 => task.arm2: unknown task 'arm2' of the study; did you mean 'arm-2'
-=> algorithm.spea2: unknown algorithm 'spea2' of the study
+=> algorithm.spea2: it is not listed in algorithms; add it there, or remove its options
 """,
     "bases": """
 tasks = ["arm-2"]
@@ -561,7 +561,7 @@ def a_correct_file_is_the_study_that_make_study_makes(folder):
             "seeds": chance.choice([2, [4294967295, 0, 5]]),
             "preset": chance.choice(["quick", "small", "paper"]),
             "reference": chance.choice(labels),
-            chance.choice(["iterations", "evaluations"]): chance.randrange(1000),
+            chance.choice(["iterations", "evaluations"]): chance.randrange(6400, 9000),
             "log_every": chance.randint(1, 9),
             "snapshot_every": chance.randint(1, 9),
         }
@@ -618,7 +618,7 @@ def study_like(chance):
         "seeds": lambda: chance.choice([2, [1, 2], [1, 2], [1, 1, -1]]),
         "reference": lambda: chance.choice(labels),
         "iterations": lambda: 3,
-        "evaluations": lambda: 300,
+        "evaluations": lambda: 6400,
         "log_every": lambda: 5,
         "snapshot_every": lambda: 7,
         "task": lambda: {name: some(of_tasks) for name in chance.sample([*TASKS, "hoper-2"], 2)},

@@ -120,6 +120,7 @@ def test_own_algorithms_are_one_group():
         ),
         ({"reference": "other"}, "unknown reference 'other'"),
         ({"evaluations": 10}, "iterations and evaluations are both given"),
+        ({"iterations": None, "evaluations": 10}, "evaluations is 10, but .mome. makes 50 per iteration"),
         ({"iterations": -1}, "iterations is -1; give a whole number of at least 0"),
         ({"log_every": 0}, "log_every is 0; give a whole number of at least 1"),
         ({"preset": "tiny"}, "unknown preset 'tiny'"),

@@ -147,8 +147,8 @@ def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:
     seeds = None if is_folder else selected.pop("seeds", None)
     if selected:
         flag = f"--{next(iter(selected)).replace('_', '-')}"
-        what, fix = ("folder", "leave it out") if is_folder else ("file", "change it there")
-        raise InputError(f"{flag} does not go with the {what} of a study, which says it; {fix}.")
+        what, fix = ("folder", "leave it out") if is_folder else ("file", "set it in the file")
+        raise InputError(f"{flag} cannot be combined with the {what} of a study; {fix}.")
     if is_folder:
         given = named(given)
         return given.parent, stored_study(given)

@@ -222,14 +222,8 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
 def _budgets(study: Study) -> Iterator[Block]:
     """A warning if numbers of evaluations differ from the reference's by more than rounding to iterations explains."""
     most = {(run.task, run.algorithm): run.config.iterations * _batch(run.config) for run in study.runs}
-    other = [
-        algorithm
-        for algorithm in study.algorithms
-        if not all(
-            math.isclose(most[task, algorithm], most[task, study.reference], rel_tol=0.05) for task in study.tasks
-        )
-    ]
-    if other:
+    equal = {where: math.isclose(made, most[where[0], study.reference], rel_tol=0.05) for where, made in most.items()}
+    if other := [one for one in study.algorithms if not all(equal[task, one] for task in study.tasks)]:
         yield Notice(
             "Not all algorithms have the same budget:",
             f" {', '.join(map(display_name, other))} made more or fewer evaluations than "
@@ -240,17 +234,10 @@ def _budgets(study: Study) -> Iterator[Block]:
 
 def _differing_cells(study: Study) -> Iterator[Block]:
     """A warning if archives have different cells: the MOQD score is a sum over them, and coverage a share of them."""
-    cells = {(run.task, run.algorithm): _cells(run.config) for run in study.runs}
-    cells = {where: one for where, one in cells.items() if one is not None}
-    other = [
-        algorithm
-        for algorithm in study.algorithms
-        if any(
-            (task, algorithm) in cells and cells[task, algorithm] != cells.get((task, study.reference))
-            for task in study.tasks
-        )
-    ]
-    if other:
+    measured = ((run.task, run.algorithm, _cells(run.config)) for run in study.runs)
+    cells = {(task, algorithm): one for task, algorithm, one in measured if one is not None}
+    differing = {algorithm for (task, algorithm), one in cells.items() if one != cells.get((task, study.reference))}
+    if other := [algorithm for algorithm in study.algorithms if algorithm in differing]:
         yield Notice(
             "Not all archives have the same cells:",
             f" {', '.join(map(display_name, other))} and {display_name(study.reference)} have different cells "

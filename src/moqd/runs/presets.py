@@ -45,7 +45,7 @@ def changed_options(algorithm: AlgorithmConfig) -> dict[str, Any]:
     usual = [entry.config, replace(entry.config, **entry.for_vectors)]
     usual += [replace(entry.config, **_options(scale, entry.config)) for scale in PRESETS.values()]
     usual = [json.loads(json.dumps(asdict(one))) for one in usual]
-    options = algorithm.options.items()
+    options = (usual[0] | algorithm.options).items()  # an option that is not recorded has its default
     found = [{name: value for name, value in options if name in one and value != one[name]} for one in usual]
     return min(found, key=len)
 

@@ -93,20 +93,20 @@ def run(
 ) -> Run | list[Run]:
     """Runs an algorithm on a task until the first of its limits is reached.
 
-    These are a number of `iterations` (or of `evaluations`, in whole iterations), the `minutes` since it began,
-    compiling included, and a `patience`: so many iterations in which the MOQD score, looked at when it is logged, has
-    not improved.
+    Limits are `iterations` (or `evaluations`, rounded down to whole iterations), `minutes` since the start, compiling
+    included, and `patience`: iterations without an improvement of the MOQD score, which is checked in every logged row.
 
-    The algorithm is one that `make_algorithm` made, or a name, of which `options` may be given: ga_batch=64. A first
-    batch of random solutions comes on top of all limits, and before it the designs of `start` and the solutions of the
-    archive `init_from`, if they are given; of an `init_from` that is a run of the same function on the host, no design
-    is evaluated that was evaluated there. With `seeds`, there is a run for each, one after the other. With `out`, a run
-    is written to that folder (OUT/seed-0 and so on for several), with a checkpoint every `checkpoint_minutes` (0: after
-    every chunk of iterations) from which `resume` continues it, and the archive's objectives and features every
-    `snapshot_every` iterations. `control` stops it from another thread, and so does a callback that returns True.
-    `progress` shows how it goes.
+    The algorithm is one that `make_algorithm` made, or a name with `options`: ga_batch=64. A first batch of random
+    solutions comes on top of all limits, as do the designs of `start` and the solutions of `init_from`, which precede
+    it; designs that `init_from`, a run of the same function on the host, has evaluated are not evaluated again. With
+    `seeds`, a list of runs is returned, one per seed. With `out`, a run is written to that folder (OUT/seed-0 ... for
+    several), with a checkpoint every `checkpoint_minutes` (0: after every chunk of iterations) from which `resume`
+    continues it, and objectives and features every `snapshot_every` iterations. `control` stops it from another thread,
+    and so does a callback that returns True. `progress` shows how it goes.
     """
     use_cache()
+    if isinstance(seeds, int):
+        raise InputError(f"seeds is {seeds}; give a sequence, such as range({seeds}), or one run's seed={seeds}.")
     each = [checked_seed(one) for one in ([seed] if seeds is None else seeds)]
     if not each or len(set(each)) < len(each):
         raise InputError(f"seeds is {seeds!r}; give at least one seed, and each only once.")
@@ -130,6 +130,9 @@ def run(
         folders = [Path(out) if seeds is None else Path(out) / f"seed-{one}" for one in each]
     for new in filter(None, folders):
         _check_new(new)
+    if len(each) > 1 and task.reference_point is None:
+        own = "each run takes one from its first batch, so their hypervolumes and MOQD scores cannot be compared"
+        warnings.warn(f"task {task.name!r} has no reference_point: {own}.", stacklevel=2)
     task, initial, known = beginning(task, start, init_from, each[0])
     if isinstance(algorithm, str):
         algorithm = make_algorithm(algorithm, task, **options)
@@ -267,8 +270,8 @@ def _whole_iterations(evaluations: int, batch: int) -> int:
     needed = iterations_for(evaluations, batch)
     if needed * batch != evaluations:
         warnings.warn(
-            f"evaluations={evaluations} is not a multiple of the batch of {batch}: {(needed + 1) * batch} will be "
-            "made, the first, random batch included.",
+            f"evaluations={evaluations} is not a multiple of the batch of {batch}: {needed * batch} will be made after "
+            "the first, random batch.",
             stacklevel=3,
         )
     return needed

@@ -48,7 +48,7 @@ class Curve(NamedTuple):
     upper: Float[np.ndarray, "rows"]
 
 
-FINAL = ("task", "algorithm", "seed", "evaluations", "seconds", *METRICS, "num_solutions")
+FINAL = ("task", "algorithm", "seed", "evaluations", "seconds", *METRICS, "num_solutions", "run")
 """What is known of a run at its end."""
 _MEASURED = weakref.WeakKeyDictionary[Results, list[dict[str, Any]]]()
 
@@ -68,7 +68,8 @@ def _measure(results: Results) -> Iterator[dict[str, Any]]:
             last: dict[str, Any] = {name: float(column[-1]) for name, column in result.metrics.items()}
             last |= sparsity_metrics(result.archive, scale)
             last |= {name: int(last[name]) for name in ("evaluations", "num_solutions")}
-            last |= {"task": task, "algorithm": result.algorithm, "seed": result.seed}
+            where = result.path.name.removesuffix(".safetensors")  # the folder, or its record
+            last |= {"task": task, "algorithm": result.algorithm, "seed": result.seed, "run": where}
             yield {name: last[name] for name in FINAL}
 
 

@@ -241,7 +241,9 @@ class _Reader:
         mistaken = [name for name in given if name not in known]
         for name in tables:
             if given and name not in given and not get_close_matches(name, mistaken):
-                self._wrong((kind, name), unknown_name(kind, name, set(given) & set(known), of="the study"))
+                unknown = unknown_name(kind, name, set(given) & set(known), of="the study")
+                unused = f"it is not listed in {kind}s; add it there, or remove its options."
+                self._wrong((kind, name), unused if name in known else unknown)
 
     def _check_pairs(
         self, tasks: Iterable[str], algorithms: Mapping[str, Variant], places: Mapping[str, Place]

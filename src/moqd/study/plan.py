@@ -158,6 +158,8 @@ def make_study(
         ((unit, number),) = (budget or default.budget).items()
         every = default.log_every
         length = number if unit == "iterations" else iterations_for(number, max(1, batch))
+        if number and not length:
+            raise InputError(f"evaluations is {number}, but {label!r} makes {batch} per iteration; give at least that.")
         # A preset's own runs are known by its log_every; those of another length are logged as such runs are.
         often = usual_log_every(length, every) if budget else every
         return RunConfig(
