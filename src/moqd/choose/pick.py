@@ -329,7 +329,7 @@ def _parsed(text: str, named: Mapping[str, Column]) -> Limit:
     for name in sorted(named, key=len, reverse=True):
         if text.startswith(name) and (found := re.fullmatch(RELATION, text[len(name) :], re.DOTALL)):
             return Limit(name, found[1], found[2])
-    if found := re.fullmatch(f"(.+?){RELATION}", text, re.DOTALL):
+    if found := re.fullmatch(rf"([^\d\s.+-].*?){RELATION}", text, re.DOTALL):
         return Limit(*found.groups())
     raise _invalid(text, named)
 
