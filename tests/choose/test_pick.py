@@ -172,8 +172,9 @@ def test_names_may_hold_relations_and_a_limit_may_be_given_whole():
     run = run_of(HOLLOW)
     odd = replace(run, task=replace(run.task, objective_names=["a>=b", "c"]))
     assert moqd.pick(odd, [1, 1], limits=["a>=b<=5", "c<=5"]).objectives == {"a>=b": 4.5, "c": 4.5}
-    assert moqd.pick(run, [1, 0], limits=[Limit("speed", "<=", 5)]).objectives["speed"] == 4.5
-    for wrong in (Limit("speed", "=<", 5), Limit("speed", ">=", float("inf"))):
+    for limit in (Limit("speed", "<=", 5), ("speed", "<=", 5)):
+        assert moqd.pick(run, [1, 0], limits=[limit]).objectives["speed"] == 4.5
+    for wrong in (Limit("speed", "=<", 5), Limit("speed", ">=", float("inf")), "5<=speed"):
         with pytest.raises(moqd.InputError, match=r"invalid limit .* one of <=, >="):
             moqd.pick(run, [1, 0], limits=[wrong])
 

@@ -24,6 +24,7 @@ say(lambda: moqd.run(algorithm, task, iterations=1, init_from=[{"x": 1}]))
 say(lambda: moqd.FunctionTask(print, reference_point="ab", **names))
 say(lambda: moqd.FunctionTask(3, **names))
 say(lambda: moqd.FunctionTask(print, **(names | {"bounds": [("a", "b")]})))
+say(lambda: moqd.problem(print, {"x": (0, 1)}, ["a", "b"], []))
 say(lambda: moqd.Real("a", 1))
 say(lambda: moqd.Real(1, 2, log="yes"))
 say(lambda: moqd.run(task, algorithm, iterations=1))
@@ -52,7 +53,9 @@ def test_wrong_types_get_one_sentence():
         "are given as start).",
         "reference_point is 'ab'; give 2 finite numbers, one for each of a, b.",
         "function is 3; give a function of a vector of parameters.",
-        "bounds[0] is ('a', 'b'); give (lowest, highest), finite, with lowest < highest.",
+        "bounds[0] is ('a', 'b'); give (lowest, highest), finite, with lowest < highest, or "
+        "moqd.Integer(...) or moqd.Categorical(...).",
+        "objectives is ['a', 'b']; give 'max' or 'min' for each name, as a dictionary.",
         "Real('a', 1): give two finite numbers, the lower one first.",
         "log is 'yes'; give True or False.",
         "run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).",

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import moqd
@@ -66,8 +67,10 @@ def test_known_designs_are_evaluated_first_and_are_in_the_ledger(tmp_path):
 def test_a_table_is_the_same_as_a_list(tmp_path):
     path = tmp_path / "designs.csv"
     path.write_text("turns, wire,material\n7,1.0,steel\n3,2.5, oak\n\n15,0.5,glass\n3,2.5,oak\n")
-    table, listed = (beginning(spring(), start, None, 0).archive for start in (path, DESIGNS))
+    framed = pd.read_csv(path, skipinitialspace=True).to_dict("records")
+    table, listed, framed = (beginning(spring(), start, None, 0).archive for start in (path, DESIGNS, framed))
     np.testing.assert_array_equal(table.genotype, listed.genotype)
+    np.testing.assert_array_equal(framed.genotype, listed.genotype)
     assert table.valid.tolist() == listed.valid.tolist() == [[True] * 4]
 
 
@@ -128,6 +131,20 @@ def test_unknown_feature_bounds_are_learned_and_kept(tmp_path):
     # Another run that begins from it has the same.
     assert beginning(task, None, more, 0).task.feature_bounds == first
     assert beginning(task, None, tmp_path / "seed-3", 0).task.feature_bounds == first
+
+
+def test_learned_bounds_are_not_below_0_unless_a_solution_is():
+    """There is no negative mass."""
+
+    def function(x):
+        return [x[0], -x[0]], [1000 * x[0], x[0] - 0.5, 0.0]
+
+    names = ["mass", "balance", "nothing"]
+    task = moqd.FunctionTask(function, name="t", bounds=[(0, 1)], objective_names=["a", "b"], feature_names=names)
+    with pytest.warns(UserWarning, match="learned"):
+        mass, balance, nothing = beginning(task, None, None, 0).task.feature_bounds
+    assert mass[0] == nothing[0] == 0 < nothing[1]
+    assert balance[0] < -0.5
 
 
 def test_only_what_is_not_known_is_learned():

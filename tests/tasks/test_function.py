@@ -72,9 +72,9 @@ def test_without_features_the_function_returns_objectives_alone():
         ({"bounds": [(1.0, -1.0), (0.0, 1.0)]}, r"bounds\[0\] is \(1.0, -1.0\).*lowest < highest"),
         ({"bounds": [(0.0, np.inf)]}, r"bounds\[0\].*finite"),
         ({"bounds": []}, "bounds is empty"),
-        ({"feature_bounds": [(3, 3)]}, r"feature_bounds\[0\] is \(3, 3\)"),
-        ({"feature_bounds": [(1.7e9, 1.7e9 + 60)]}, r"feature_bounds\[0\] is .*32 bits.*; subtract an offset"),
-        ({"feature_bounds": [(-3e38, 3e38)]}, r"feature_bounds\[0\] is .*32 bits.* or scale it"),
+        ({"feature_bounds": [(3, 3)]}, r"range of feature '.*' is \(3, 3\)"),
+        ({"feature_bounds": [(1.7e9, 1.7e9 + 60)]}, r"range of feature '.*' is .*32 bits.*; subtract an offset"),
+        ({"feature_bounds": [(-3e38, 3e38)]}, r"range of feature '.*' is .*32 bits.* or scale it"),
         (
             {"feature_bounds": [(0, 1), (0, 1)]},
             r"feature_bounds is \(\(0, 1\), \(0, 1\)\); give \(lowest, highest\) for each feature name",

@@ -49,7 +49,7 @@ def test_a_wrong_shape_gets_one_sentence():
 def test_units_are_of_objectives_and_features():
     task = Line(name="line", objective_names=["a", "b"], units={"a": "kg"})
     assert (task.label("a"), task.label("b")) == ("a (kg)", "b")
-    with pytest.raises(moqd.InputError, match="unknown objective or feature 'c' of units; known: a, b"):
+    with pytest.raises(moqd.InputError, match="parameter 'c' of units; known: a, b"):
         Line(name="line", objective_names=["a", "b"], units={"c": "kg"})
 
 

@@ -168,7 +168,7 @@ def pick(
     preference: ArrayLike | None = None,
     *,
     feature: ArrayLike | None = None,
-    limits: Sequence[str | Limit] = (),
+    limits: Sequence[str | tuple[str, str, Any]] = (),
     rule: str = "weighted",
 ) -> Solution:
     """The solution of a run that suits a preference best.
@@ -190,7 +190,7 @@ def choose(
     preference: ArrayLike | None = None,
     *,
     feature: ArrayLike | None = None,
-    limits: Sequence[str | Limit] = (),
+    limits: Sequence[str | tuple[str, str, Any]] = (),
     rule: str = "weighted",
 ) -> Choice:
     """Like `pick`, but returns the row and the candidates that it was chosen from."""
@@ -286,14 +286,14 @@ def _sum(rows: Objectives) -> Float[np.ndarray, "solutions"]:
     return total
 
 
-def _within(columns: Sequence[Column], limits: Sequence[str | Limit]) -> Int[np.ndarray, "_"]:
+def _within(columns: Sequence[Column], limits: Sequence[str | tuple[str, str, Any]]) -> Int[np.ndarray, "_"]:
     """The rows that are within all limits."""
     if isinstance(limits, str):
         raise InputError(f"limits is {limits!r}; give a list, such as [{limits!r}].")
     named = {column.header: column for column in columns}
     for column in columns:
         named.setdefault(column.name, column)
-    checked = [_checked(_parsed(limit, named) if isinstance(limit, str) else limit, named) for limit in limits]
+    checked = [_checked(_parsed(limit, named) if isinstance(limit, str) else Limit(*limit), named) for limit in limits]
     keeps = np.ones(len(columns[0].numbers), bool)
     for limit in checked:
         keeps &= _is_within(named[limit.name], limit)
@@ -329,7 +329,7 @@ def _parsed(text: str, named: Mapping[str, Column]) -> Limit:
     for name in sorted(named, key=len, reverse=True):
         if text.startswith(name) and (found := re.fullmatch(RELATION, text[len(name) :], re.DOTALL)):
             return Limit(name, found[1], found[2])
-    if found := re.fullmatch(f"(.+?){RELATION}", text, re.DOTALL):
+    if found := re.fullmatch(rf"([^\d\s.+-].*?){RELATION}", text, re.DOTALL):
         return Limit(*found.groups())
     raise _invalid(text, named)
 

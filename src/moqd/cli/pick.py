@@ -164,9 +164,8 @@ def _show(out: Console, shown: Mapping[int, Solution]) -> None:
     for kind in ("objectives", "features", "constraints"):
         for name in getattr(chosen, kind):
             arrow = ("↓ " if name in task.minimised else "↑ ") if kind == "objectives" else ""
-            label = name if kind == "constraints" else task.label(name)
             numbers = (f"{getattr(one, kind)[name]:.5g}" for one in shown.values())
-            table.add_row(Text(f"{arrow}{label}"), *numbers)
+            table.add_row(Text(f"{arrow}{task.label(name)}"), *numbers)
     for i, name in enumerate(task.objective_names if chosen.preference else ()):
         table.add_row(Text(f"preference {name}"), *(f"{one.preference[i]:.2f}" for one in shown.values()))
     for column in table.columns[1:]:
@@ -175,7 +174,7 @@ def _show(out: Console, shown: Mapping[int, Solution]) -> None:
     out.print(table)
     if (parameters := _parameters(chosen)) is not None:
         texts = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in parameters.values())
-        named = ", ".join(f"{name} = {text}" for name, text in zip(parameters, texts, strict=True))
+        named = ", ".join(f"{task.label(name)} = {text}" for name, text in zip(parameters, texts, strict=True))
         say(out, f"parameters of the chosen one: {escape(named)}")
 
 

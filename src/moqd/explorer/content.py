@@ -107,7 +107,8 @@ def _named(task: Task, solutions: Solutions, kind: str) -> dict[str, Any] | None
         return None
     options = [list(map(str, column.options)) for column in columns]
     values = np.stack([column.numbers for column in columns], axis=1)
-    return {"names": [column.header for column in columns], "values": array(values, "float64"), "options": options}
+    names = [task.label(column.header) for column in columns]
+    return {"names": names, "values": array(values, "float64"), "options": options}
 
 
 def _snapshot(snapshot: Snapshot, run: Run) -> Mapping[str, Any]:

@@ -71,10 +71,11 @@ def task_html(task: Task) -> str:
         ("feature", task.label(name), f"{low:g} to {high:g}")
         for name, (low, high) in zip(task.feature_names, task.feature_bounds, strict=True)
     ]
-    rows += [("constraint", name, "at most 0") for name in task.constraint_names]
+    rows += [("constraint", task.label(name), "at most 0") for name in task.constraint_names]
     if isinstance(task, FunctionTask) and task.space is not None:
         rows += [
-            ("parameter", name, str(bound)) for name, bound in zip(task.space.names, task.space.bounds, strict=True)
+            ("parameter", task.label(name), str(bound))
+            for name, bound in zip(task.space.names, task.space.bounds, strict=True)
         ]
     return _titled(f"{type(task).__name__} {task.name}", _table(("", "name", ""), rows))
 

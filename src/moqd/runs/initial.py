@@ -107,9 +107,10 @@ def _evaluated(task: Task, ledger: Ledger | None, key: Any, genotype: Genotype) 
 
 
 def _rounded(feature: Float[np.ndarray, "solutions features"]) -> list[tuple[float, float]]:
-    """The range of each feature with a tenth of it on either side, to three digits of its extent."""
+    """The range of each feature with a tenth on either side, but not below 0 for what never is, to three digits."""
     low, high = feature.min(axis=0), feature.max(axis=0)
     bounds = np.stack([reference_from(low, high), -reference_from(-high, -low)])
+    bounds[0] = np.where(low < 0, bounds[0], np.maximum(bounds[0], 0))
     digits = (2 - np.floor(np.log10(bounds[1] - bounds[0]))).astype(int).tolist()
     return [(round(a, to), round(b, to)) for (a, b), to in zip(bounds.T.tolist(), digits, strict=True)]
 
@@ -150,10 +151,8 @@ def _designs(start: Start, task: Task) -> tuple[Float[np.ndarray, "solutions par
 def _rows(path: Path, space: Space) -> dict[str, dict[str, Any]]:
     """The designs of a CSV file, by what a message calls them; choices are written as they are printed."""
     lines = [line for line in csv.reader(read_text(path, most=2**30).splitlines()) if line]
-    header, bounds = (
-        [name.strip() for name in lines[0]] if lines else [],
-        dict(zip(space.names, space.bounds, strict=True)),
-    )
+    header = [name.strip() for name in lines[0]] if lines else []
+    bounds = dict(zip(space.names, space.bounds, strict=True))
     if sorted(header) != sorted(space.names):
         raise InputError(f"the header of {str(path)!r} is {', '.join(header)!r}; give {', '.join(space.names)}.")
     rows = {}

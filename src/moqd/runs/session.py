@@ -147,7 +147,7 @@ class Session:
         for callback in self._callbacks:
             callback.on_end(result)
         for fact in outside_bounds(result):
-            warnings.warn(f"{fact}.", stacklevel=4)
+            warnings.warn(f"{fact}.", stacklevel=3 if resuming else 4)
         return result
 
     def _folder(self) -> Path | None:

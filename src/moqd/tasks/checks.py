@@ -9,6 +9,8 @@ from jaxtyping import Float
 from moqd.io.errors import InputError
 from moqd.io.options import is_count
 
+INTERVAL = "(lowest, highest), finite, with lowest < highest"
+
 
 def require(sound: bool, argument: str, value: object, wanted: str) -> None:
     if not sound:
@@ -26,13 +28,9 @@ def require_counts(argument: str, value: object) -> None:
     require(sound, argument, value, "a list of whole numbers of at least 1")
 
 
-def require_interval(argument: str, value: object) -> None:
-    require(is_interval(value), argument, value, "(lowest, highest), finite, with lowest < highest")
-
-
 def require_extent(argument: str, value: tuple[float, float]) -> None:
     """It must be an interval in floats of 32 bits too."""
-    require_interval(argument, value)
+    require(is_interval(value), argument, value, INTERVAL)
     with np.errstate(all="ignore"):
         lowest, highest = np.asarray(value, np.float32)
         extent = highest - lowest

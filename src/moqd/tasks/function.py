@@ -96,7 +96,6 @@ class FunctionTask(Task):
     """The parameters; None where solutions are other pytrees."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         sound = self.function is None or callable(self.function)
         require(sound, "function", self.function, "a function of a vector of parameters")
         if self.init is not None and len(self.bounds):
@@ -111,7 +110,7 @@ class FunctionTask(Task):
             object.__setattr__(self, "bounds", bounds)
             self._check_arguments(space)
             self._check_scales(space)
-        object.__setattr__(self, "constraint_names", tuple(self.constraint_names))
+        super().__post_init__()
         require_count("resamples", self.resamples, optional=True)
         check_pool(self.evaluator, workers=self.workers, timeout=self.timeout)
         require_count("retries", self.retries, 0)
@@ -131,7 +130,7 @@ class FunctionTask(Task):
             return
         named = dict.fromkeys((*space.names, *(("seed",) if self.noisy else ())))
         what = f"the function of task {self.name!r} takes {signature}, but is called with {', '.join(named)} by name"
-        with explained(what, "give its arguments these names."):
+        with explained(what, "give parameters and arguments the same names."):
             signature.bind(**named)
 
     def _check_scales(self, space: Space) -> None:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from moqd.core.types import Genes
 from moqd.io.errors import InputError
-from moqd.tasks.checks import is_interval, numbers, require, require_interval
+from moqd.tasks.checks import INTERVAL, is_interval, numbers, require
 
 MOST_VALUES = 2**23
 """Of a whole number: more of them a gene, which is a float of 32 bits, does not tell apart."""
@@ -210,7 +210,7 @@ def space_of(bounds: Mapping[str, Bound] | Sequence[Bound], names: Sequence[str]
     labels = tuple(bounds) if isinstance(bounds, Mapping) else tuple(f"bounds[{i}]" for i in range(len(entries)))
     for label, entry in zip(labels, entries, strict=True):
         if not isinstance(entry, (Real, Integer, Categorical)):
-            require_interval(label, entry)
+            require(is_interval(entry), label, entry, f"{INTERVAL}, or moqd.Integer(...) or moqd.Categorical(...)")
     if by_name and tuple(names) not in ((), labels):
         raise InputError("parameter_names is given, but bounds has names already; leave parameter_names out.")
     names = labels if by_name else tuple(names) or tuple(f"x{i}" for i in range(len(entries)))

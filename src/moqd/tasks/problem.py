@@ -4,37 +4,37 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moqd.io.errors import InputError
+from moqd.tasks.checks import require
 from moqd.tasks.function import FunctionTask
 from moqd.tasks.parameters import Bound
 from moqd.tasks.task import UNKNOWN
-
-GOALS = ("max", "min")
 
 
 def problem(
     function: Callable[..., Any],
     parameters: Mapping[str, Bound],
     objectives: Mapping[str, str],
-    features: Mapping[str, tuple[float, float] | None],
+    features: Mapping[str, tuple[float, float] | None] | Sequence[str],
     constraints: Sequence[str] = (),
     **options: Any,
 ) -> FunctionTask:
     """The task of a function that takes parameters by name and returns lists: objectives, features, constraints.
 
     `objectives` maps each name to "max" or "min", `features` to its bounds (lowest, highest), or to None if `moqd.run`
-    is to learn them. A solution is feasible if no constraint is above 0. `options` are those of `FunctionTask`; the
-    task's name is by default the function's.
+    is to learn them; a list of names learns all. A solution is feasible if no constraint is above 0. `options` are
+    those of `FunctionTask`; the task's name is by default the function's.
     """
+    require(isinstance(objectives, Mapping), "objectives", objectives, "'max' or 'min' for each name, as a dictionary")
     for name, goal in objectives.items():
-        if goal not in GOALS:
+        if goal not in ("max", "min"):
             raise InputError(f"the goal of objective {name!r} is {goal!r}; use 'max' or 'min'.")
     return FunctionTask(
         function,
         bounds=parameters,
         objective_names=list(objectives),
         minimised=[name for name, goal in objectives.items() if goal == "min"],
-        feature_names=list(features),
-        feature_bounds=[bounds or UNKNOWN for bounds in features.values()],
+        feature_names=features if isinstance(features, str) else list(features),
+        feature_bounds=[bounds or UNKNOWN for bounds in features.values()] if isinstance(features, Mapping) else (),
         constraint_names=constraints,
         **{"name": getattr(function, "__name__", "problem"), **options},
     )

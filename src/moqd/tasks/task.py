@@ -71,7 +71,7 @@ class Task(ABC):
     reference_point: Sequence[float] | None = None
     """Where hypervolume is measured from, in the user's units; None: fixed from the first batch of a run."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """The unit of an objective or feature by its name, for tables and figures: {"weight": "kg"}."""
+    """The unit of an objective, feature, constraint or parameter by its name, to be shown: {"weight": "kg"}."""
     constraint_names: Sequence[str] = ()
     """Constraints, of which `evaluate` gives the violation; a solution is feasible if that is 0."""
     traceable: bool = True
@@ -160,7 +160,7 @@ class Task(ABC):
         return task
 
     def __post_init__(self) -> None:
-        for name in ("objective_names", "minimised", "feature_names", "feature_bounds"):
+        for name in ("objective_names", "minimised", "feature_names", "feature_bounds", "constraint_names"):
             value = () if getattr(self, name) is None else getattr(self, name)
             require(isinstance(value, Sequence) and not isinstance(value, str), name, value, "a list")
             object.__setattr__(self, name, tuple(tuple(v) if isinstance(v, list) else v for v in value))
@@ -173,14 +173,16 @@ class Task(ABC):
             known_name("objective", name, self.objective_names, of="minimised")
         sound = isinstance(self.units, Mapping) and all(isinstance(unit, str) for unit in self.units.values())
         require(sound, "units", self.units, 'a unit for each name, such as {"weight": "kg"}')
+        named = (*self.objective_names, *self.feature_names, *self.constraint_names)
         for name in self.units:
-            known_name("objective or feature", name, (*self.objective_names, *self.feature_names), of="units")
+            known = (*named, *getattr(self, "parameter_names", ()))
+            known_name("objective, feature, constraint or parameter", name, known, of="units")
         bounds = self.feature_bounds or (UNKNOWN,) * self.num_features
         object.__setattr__(self, "feature_bounds", bounds)
         require(len(bounds) == self.num_features, "feature_bounds", bounds, "(lowest, highest) for each feature name")
-        for index, entry in enumerate(bounds):
+        for name, entry in zip(self.feature_names, bounds, strict=True):
             if entry != UNKNOWN:
-                require_extent(f"feature_bounds[{index}]", entry)
+                require_extent(f"the range of feature {name!r}", entry)
         if self.reference_point is not None:
             point = numbers(self.reference_point)
             wanted = f"{self.num_objectives} finite numbers, one for each of {', '.join(self.objective_names)}"
@@ -212,7 +214,7 @@ class Task(ABC):
         return np.array([-1.0 if name in self.minimised else 1.0 for name in self.objective_names], np.float32)
 
     def label(self, name: str) -> str:
-        """An objective or feature with its unit, where it has one: "weight (kg)"."""
+        """A name with its unit, where it has one: "weight (kg)"."""
         return f"{name} ({self.units[name]})" if name in self.units else name
 
 
