@@ -40,15 +40,12 @@ RULES = {
     "preferences (so yours does not matter); solutions that are best in an objective come last",
 }
 """The rules by which a solution can be chosen."""
-RELATION = r"\s*(<=|>=|==|!=|<|>)\s*(.+)"
 AUGMENTATION = 1e-3
 """The weight of the sum of all distances relative to the largest one, so that no objective is wasted on ties."""
 MOST_WEIGHTS = 300
 """Approximate number of preferences that the rule `knee` averages over."""
 Objectives = Float[np.ndarray, "solutions objectives"]
 Values = Float[np.ndarray, "solutions"]
-
-
 RELATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -58,6 +55,7 @@ RELATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
 }
 """Those of limits; of a choice only the two that need no order."""
+RELATION = rf"\s*({'|'.join(RELATIONS)})\s*(.+)"
 
 
 class Limit(NamedTuple):
@@ -106,7 +104,8 @@ class Solution:
     """The value of each constraint, at most 0; empty if the task has none."""
 
     def __repr__(self) -> str:
-        named = listed([f"{name}={_short(value)}" for name, value in self.named.items()], most=20)
+        short = {name: f"{one:.4g}" if isinstance(one, float) else repr(one) for name, one in self.named.items()}
+        named = listed([f"{name}={text}" for name, text in short.items()], most=20)
         policy = f"; policy {self.genotype!r}" if isinstance(self.task, PolicyTask) else ""
         return f"Solution({self.task.name}, cell {self.cell}: {named}{policy})"
 
@@ -117,11 +116,11 @@ class Solution:
     def named(self) -> dict[str, Any]:
         """Objectives, features, constraints and, if there are any, parameters, by the headers of `run.columns()`."""
         parts = {"objective": self.objectives, "feature": self.features, "constraint": self.constraints}
-        if isinstance(self.task, FunctionTask) and self.task.space is not None:
+        if self.task.space is not None:
             parts["parameter"] = self.parameters
         found: dict[str, Any] = {}
         for kind, values in parts.items():
-            found |= zip(told_apart(tuple(values), found, kind), values.values(), strict=True)
+            found |= zip(told_apart(tuple(values), {"cell", *found}, kind), values.values(), strict=True)
         return found
 
     @cached_property
@@ -148,10 +147,6 @@ class Solution:
         return self.task.replay(self.genotype)
 
 
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
-
-
 class Choice(NamedTuple):
     """The solution chosen from an archive."""
 
@@ -176,8 +171,7 @@ def pick(
     `preference` has a weight for each objective; by default, all count the same. A limit is a string such as
     "energy>=-1.5" or "material==steel": an objective, feature, constraint or parameter (the first of these that has the
     name; "speed (feature)" names another), one of <=, >=, <, >, == and !=, and a value in the user's units. With
-    `feature`, only the cell of that feature is considered, or the nearest
-    cell that has a solution within the limits.
+    `feature`, only the cell of that feature is considered, or the nearest cell that has a solution within the limits.
     """
     solutions = run.solutions()
     choice = choose(run, solutions, preference, feature=feature, limits=limits, rule=rule)
@@ -399,20 +393,21 @@ def solution_of(run: Run, solutions: Solutions, index: int, rule: str = "", valu
     task, cell = run.task, int(solutions.cell[index])
     first = int(np.searchsorted(solutions.cell, cell))
     places = np.nonzero(np.asarray(run.archive.valid)[cell])[0]
-    constraints = None if solutions.constraints is None else solutions.constraints[index]
+
+    def named(names: Sequence[str], values: np.ndarray | None) -> dict[str, float]:
+        return {} if values is None else dict(zip(names, map(float, values[index]), strict=True))
+
     return Solution(
         task=task,
         cell=cell,
         place=int(places[index - first]),
-        objectives=dict(zip(task.objective_names, map(float, solutions.objectives[index]), strict=True)),
-        features=dict(zip(task.feature_names, map(float, solutions.features[index]), strict=True)),
+        objectives=named(task.objective_names, solutions.objectives),
+        features=named(task.feature_names, solutions.features),
         preference=tuple(map(float, solutions.preference[index])) if run.has_preferences else (),
         genotype=jax.tree.map(lambda leaf: leaf[index], solutions.genotype),
         rule=rule,
         value=value,
-        constraints={}
-        if constraints is None
-        else dict(zip(task.constraint_names, map(float, constraints), strict=True)),
+        constraints=named(task.constraint_names, solutions.constraints),
     )
 
 
