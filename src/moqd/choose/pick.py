@@ -287,7 +287,7 @@ def _within(columns: Sequence[Column], limits: Sequence[str | Limit]) -> Int[np.
     named = {column.header: column for column in columns}
     for column in columns:
         named.setdefault(column.name, column)
-    checked = [_checked(_parsed(limit, named) if isinstance(limit, str) else limit, named) for limit in limits]
+    checked = [_checked(limit, named) for limit in limits]
     keeps = np.ones(len(columns[0].numbers), bool)
     for limit in checked:
         keeps &= _is_within(named[limit.name], limit)
@@ -317,37 +317,30 @@ def _range(name: str, column: Column) -> str:
     return f"{name} ranges from {known.min():g} to {known.max():g}" if len(known) else f"{name} is not known"
 
 
-def _parsed(text: str, named: Mapping[str, Column]) -> Limit:
+def _parsed(text: str, named: Mapping[str, Column]) -> Limit | None:
     """A limit such as "energy>=-1.5"; the name, which may hold a relation itself, is the longest that is known."""
-    text = text.strip()
     for name in sorted(named, key=len, reverse=True):
         if text.startswith(name) and (found := re.fullmatch(RELATION, text[len(name) :], re.DOTALL)):
             return Limit(name, found[1], found[2])
-    if found := re.fullmatch(f"(.+?){RELATION}", text, re.DOTALL):
-        return Limit(*found.groups())
-    raise _invalid(text, named)
+    found = re.fullmatch(f"(.+?){RELATION}", text, re.DOTALL)
+    return None if found is None else Limit(*found.groups())
 
 
-def _checked(limit: Limit, named: Mapping[str, Column]) -> Limit:
-    """With a value of the kind that is limited."""
-    if limit.name not in named:
+def _checked(given: str | Limit, named: Mapping[str, Column]) -> Limit:
+    """The limit, with a value of the kind that is limited."""
+    limit = _parsed(given.strip(), named) if isinstance(given, str) else given
+    if limit is not None and limit.name not in named:
         raise unknown_name("objective, feature, constraint or parameter", limit.name, named, of="a limit")
-    options = list(map(str, named[limit.name].options))
-    if limit.relation not in RELATIONS:
-        raise _invalid(str(limit), named)
-    if options:
-        if limit.relation not in ("==", "!="):
-            raise InputError(f"invalid limit {str(limit)!r}: {limit.name} is a choice; use == or !=.")
-        return limit._replace(value=known_name(f"option of {limit.name}", str(limit.value), options))
-    with suppress(ValueError):
-        if math.isfinite(value := float(limit.value)):
-            return limit._replace(value=value)
-    raise _invalid(str(limit), named)
-
-
-def _invalid(limit: str, named: Mapping[str, Column]) -> InputError:
+    if limit is not None and limit.relation in RELATIONS:
+        if options := list(map(str, named[limit.name].options)):
+            if limit.relation not in ("==", "!="):
+                raise InputError(f"invalid limit {str(limit)!r}: {limit.name} is a choice; use == or !=.")
+            return limit._replace(value=known_name(f"option of {limit.name}", str(limit.value), options))
+        with suppress(ValueError):
+            if math.isfinite(value := float(limit.value)):
+                return limit._replace(value=value)
     wanted = f"a name, one of {', '.join(RELATIONS)}, and a finite number or an option"
-    return InputError(f'invalid limit {limit!r}: give {wanted}, in quotes: "{next(iter(named))}>=1.5".')
+    raise InputError(f'invalid limit {str(limit or given)!r}: give {wanted}, in quotes: "{next(iter(named))}>=1.5".')
 
 
 def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:

@@ -77,7 +77,7 @@ class Session:
         config: RunConfig,
         callbacks: Sequence[Callback],
         control: Control | None,
-        lock: RunLock | None = None,
+        lock: RunLock | None,
     ) -> None:
         self._loop, self._task, self._config, self._callbacks = loop, task, config, callbacks
         self._control, self._lock = control or Control(), lock
