@@ -63,6 +63,12 @@ def test_archives_of_any_number_of_features(num_features):
     Tags(made_run(num_features).archive._repr_html_())
 
 
+def test_a_task_says_which_bounds_are_not_known():
+    page = replace(made_task(2, 2), feature_bounds=())._repr_html_()
+    assert page.count("<td>(learned by a run)</td>") == 2
+    assert "nan" not in page
+
+
 def test_in_a_line():
     run = made_run()
     number = int(run.archive.valid.sum())

@@ -252,7 +252,7 @@ def test_no_iterations_at_all():
 
 def test_in_a_notebook_without_widgets_there_are_plain_lines(monkeypatch, capsys):
     class Session:
-        def __init__(self, loop, task, config, callbacks, control):
+        def __init__(self, loop, task, config, callbacks, control, lock):
             self.begin = lambda: [callback.on_start(config) for callback in callbacks]
 
         def go(self, start):

@@ -16,7 +16,7 @@ from moqd.core.parts import Call, calls_of_parts
 from moqd.rl.td3 import Agent
 from moqd.runs import timing
 from moqd.runs.compilation import CompileClock
-from moqd.runs.loop import Carry, Loop, Purpose
+from moqd.runs.loop import Carry, Loop, keys_for
 from moqd.runs.timing import PartsOfTell, num_parameters_of, read_timing, time_parts, write_timing
 from moqd.tasks.task import validated
 from tests.algorithms.test_algorithms import LEARNERS, PAPER, quick, small, task_for
@@ -109,9 +109,9 @@ def test_a_run_that_is_timed_is_the_run_that_is_not(name):
 def test_the_parts_are_those_of_the_run(name):
     before, loop = untimed(name)
     after, algorithm, task = loop.carry.state, loop._algorithm, loop._task
-    ask, evaluate, tell = (loop._key(jnp.int32(6), one) for one in (Purpose.ASK, Purpose.EVALUATE, Purpose.TELL))
+    ask, evaluate, tell = keys_for(loop._root, jnp.int32(6))
     offspring = loop._ask(ask, jnp.int32(6), before)
-    evaluation = validated(task, loop._evaluate(evaluate, offspring.genotype))
+    evaluation = validated(task, loop._evaluator(evaluate, offspring.genotype))
     with calls_of_parts() as calls:
         loop._ask(ask, jnp.int32(6), before)
     calls |= PartsOfTell(algorithm)(tell, before, offspring, evaluation)

@@ -1,5 +1,6 @@
 """A task of one's own class: what it gets wrong is caught at its boundary."""
 
+import pickle
 from dataclasses import dataclass
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 
 import moqd
 from moqd.core.types import Evaluation
-from moqd.tasks.task import averaged
+from moqd.tasks.task import UNKNOWN, averaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,15 @@ def test_units_are_of_objectives_and_features():
     assert (task.label("a"), task.label("b")) == ("a (kg)", "b")
     with pytest.raises(moqd.InputError, match="parameter 'c' of units; known: a, b"):
         Line(name="line", objective_names=["a", "b"], units={"c": "kg"})
+
+
+def test_bounds_that_are_not_known_are_so_in_another_process_too():
+    """Where the same NaN is another object."""
+    task = Line(name="line", objective_names=["a", "b"], feature_names=["f", "g"], feature_bounds=[(0, 1), UNKNOWN])
+    again = pickle.loads(pickle.dumps(task))
+    assert not again.has_feature_bounds
+    assert again.within([(5, 6), (2, 3)]).feature_bounds == ((0, 1), (2, 3))
+    assert again.feature_ranges == {"f": "0 to 1", "g": "(learned by a run)"}
 
 
 def test_a_task_without_features_is_averaged():

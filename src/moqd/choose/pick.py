@@ -40,15 +40,12 @@ RULES = {
     "preferences (so yours does not matter); solutions that are best in an objective come last",
 }
 """The rules by which a solution can be chosen."""
-RELATION = r"\s*(<=|>=|==|!=|<|>)\s*(.+)"
 AUGMENTATION = 1e-3
 """The weight of the sum of all distances relative to the largest one, so that no objective is wasted on ties."""
 MOST_WEIGHTS = 300
 """Approximate number of preferences that the rule `knee` averages over."""
 Objectives = Float[np.ndarray, "solutions objectives"]
 Values = Float[np.ndarray, "solutions"]
-
-
 RELATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -58,6 +55,7 @@ RELATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
 }
 """Those of limits; of a choice only the two that need no order."""
+RELATION = rf"\s*({'|'.join(RELATIONS)})\s*(.+)"
 
 
 class Limit(NamedTuple):
@@ -106,7 +104,8 @@ class Solution:
     """The value of each constraint, at most 0; empty if the task has none."""
 
     def __repr__(self) -> str:
-        named = listed([f"{name}={_short(value)}" for name, value in self.named.items()], most=20)
+        short = {name: f"{one:.4g}" if isinstance(one, float) else repr(one) for name, one in self.named.items()}
+        named = listed([f"{name}={text}" for name, text in short.items()], most=20)
         policy = f"; policy {self.genotype!r}" if isinstance(self.task, PolicyTask) else ""
         return f"Solution({self.task.name}, cell {self.cell}: {named}{policy})"
 
@@ -117,11 +116,11 @@ class Solution:
     def named(self) -> dict[str, Any]:
         """Objectives, features, constraints and, if there are any, parameters, by the headers of `run.columns()`."""
         parts = {"objective": self.objectives, "feature": self.features, "constraint": self.constraints}
-        if isinstance(self.task, FunctionTask) and self.task.space is not None:
+        if self.task.space is not None:
             parts["parameter"] = self.parameters
         found: dict[str, Any] = {}
         for kind, values in parts.items():
-            found |= zip(told_apart(tuple(values), found, kind), values.values(), strict=True)
+            found |= zip(told_apart(tuple(values), {"cell", *found}, kind), values.values(), strict=True)
         return found
 
     @cached_property
@@ -148,10 +147,6 @@ class Solution:
         return self.task.replay(self.genotype)
 
 
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
-
-
 class Choice(NamedTuple):
     """The solution chosen from an archive."""
 
@@ -176,8 +171,7 @@ def pick(
     `preference` has a weight for each objective; by default, all count the same. A limit is a string such as
     "energy>=-1.5" or "material==steel": an objective, feature, constraint or parameter (the first of these that has the
     name; "speed (feature)" names another), one of <=, >=, <, >, == and !=, and a value in the user's units. With
-    `feature`, only the cell of that feature is considered, or the nearest
-    cell that has a solution within the limits.
+    `feature`, only the cell of that feature is considered, or the nearest cell that has a solution within the limits.
     """
     solutions = run.solutions()
     choice = choose(run, solutions, preference, feature=feature, limits=limits, rule=rule)
@@ -293,7 +287,7 @@ def _within(columns: Sequence[Column], limits: Sequence[str | tuple[str, str, An
     named = {column.header: column for column in columns}
     for column in columns:
         named.setdefault(column.name, column)
-    checked = [_checked(_parsed(limit, named) if isinstance(limit, str) else Limit(*limit), named) for limit in limits]
+    checked = [_checked(limit, named) for limit in limits]
     keeps = np.ones(len(columns[0].numbers), bool)
     for limit in checked:
         keeps &= _is_within(named[limit.name], limit)
@@ -323,37 +317,30 @@ def _range(name: str, column: Column) -> str:
     return f"{name} ranges from {known.min():g} to {known.max():g}" if len(known) else f"{name} is not known"
 
 
-def _parsed(text: str, named: Mapping[str, Column]) -> Limit:
+def _parsed(text: str, named: Mapping[str, Column]) -> Limit | None:
     """A limit such as "energy>=-1.5"; the name, which may hold a relation itself, is the longest that is known."""
-    text = text.strip()
     for name in sorted(named, key=len, reverse=True):
         if text.startswith(name) and (found := re.fullmatch(RELATION, text[len(name) :], re.DOTALL)):
             return Limit(name, found[1], found[2])
-    if found := re.fullmatch(rf"([^\d\s.+-].*?){RELATION}", text, re.DOTALL):
-        return Limit(*found.groups())
-    raise _invalid(text, named)
+    found = re.fullmatch(rf"([^\d\s.+-].*?){RELATION}", text, re.DOTALL)
+    return None if found is None else Limit(*found.groups())
 
 
-def _checked(limit: Limit, named: Mapping[str, Column]) -> Limit:
-    """With a value of the kind that is limited."""
-    if limit.name not in named:
+def _checked(given: str | tuple[str, str, Any], named: Mapping[str, Column]) -> Limit:
+    """The limit, with a value of the kind that is limited."""
+    limit = _parsed(given.strip(), named) if isinstance(given, str) else Limit(*given)
+    if limit is not None and limit.name not in named:
         raise unknown_name("objective, feature, constraint or parameter", limit.name, named, of="a limit")
-    options = list(map(str, named[limit.name].options))
-    if limit.relation not in RELATIONS:
-        raise _invalid(str(limit), named)
-    if options:
-        if limit.relation not in ("==", "!="):
-            raise InputError(f"invalid limit {str(limit)!r}: {limit.name} is a choice; use == or !=.")
-        return limit._replace(value=known_name(f"option of {limit.name}", str(limit.value), options))
-    with suppress(ValueError):
-        if math.isfinite(value := float(limit.value)):
-            return limit._replace(value=value)
-    raise _invalid(str(limit), named)
-
-
-def _invalid(limit: str, named: Mapping[str, Column]) -> InputError:
+    if limit is not None and limit.relation in RELATIONS:
+        if options := list(map(str, named[limit.name].options)):
+            if limit.relation not in ("==", "!="):
+                raise InputError(f"invalid limit {str(limit)!r}: {limit.name} is a choice; use == or !=.")
+            return limit._replace(value=known_name(f"option of {limit.name}", str(limit.value), options))
+        with suppress(ValueError):
+            if math.isfinite(value := float(limit.value)):
+                return limit._replace(value=value)
     wanted = f"a name, one of {', '.join(RELATIONS)}, and a finite number or an option"
-    return InputError(f'invalid limit {limit!r}: give {wanted}, in quotes: "{next(iter(named))}>=1.5".')
+    raise InputError(f'invalid limit {str(limit or given)!r}: give {wanted}, in quotes: "{next(iter(named))}>=1.5".')
 
 
 def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:
@@ -399,20 +386,21 @@ def solution_of(run: Run, solutions: Solutions, index: int, rule: str = "", valu
     task, cell = run.task, int(solutions.cell[index])
     first = int(np.searchsorted(solutions.cell, cell))
     places = np.nonzero(np.asarray(run.archive.valid)[cell])[0]
-    constraints = None if solutions.constraints is None else solutions.constraints[index]
+
+    def named(names: Sequence[str], values: np.ndarray | None) -> dict[str, float]:
+        return {} if values is None else dict(zip(names, map(float, values[index]), strict=True))
+
     return Solution(
         task=task,
         cell=cell,
         place=int(places[index - first]),
-        objectives=dict(zip(task.objective_names, map(float, solutions.objectives[index]), strict=True)),
-        features=dict(zip(task.feature_names, map(float, solutions.features[index]), strict=True)),
+        objectives=named(task.objective_names, solutions.objectives),
+        features=named(task.feature_names, solutions.features),
         preference=tuple(map(float, solutions.preference[index])) if run.has_preferences else (),
         genotype=jax.tree.map(lambda leaf: leaf[index], solutions.genotype),
         rule=rule,
         value=value,
-        constraints={}
-        if constraints is None
-        else dict(zip(task.constraint_names, map(float, constraints), strict=True)),
+        constraints=named(task.constraint_names, solutions.constraints),
     )
 
 

@@ -114,6 +114,7 @@ def header_of(solution: Solution) -> dict[str, Any]:
     layers, bounds = _layers(solution), policy.action_bounds
     if bounds == ():
         bounds = ((-1.0, 1.0),) * policy.num_actions
+    low_high = None if bounds is None else dict(zip(("low", "high"), np.transpose(bounds).tolist(), strict=True))
     return {
         "format": FORMAT,
         "moqd": version("moqd"),
@@ -128,9 +129,7 @@ def header_of(solution: Solution) -> dict[str, Any]:
             "names": list(policy.action_names),
             "low": -1.0,
             "high": 1.0,
-            "environment": None
-            if bounds is None
-            else dict(zip(("low", "high"), np.transpose(bounds).tolist(), strict=True)),
+            "environment": low_high,
         },
         "control_rate": policy.control_rate,
         "network": {

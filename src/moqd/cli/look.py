@@ -11,22 +11,17 @@ from moqd.io.errors import EvaluationError
 from moqd.io.options import checked_seed, whole_number
 from moqd.tasks import TASKS, Task
 from moqd.tasks.evaluate import Evaluator
-from moqd.tasks.task import UNKNOWN
 
 
 def look_at(out: Console, name: str, task: Task) -> None:
     """Objectives, features, reference point, solutions and options."""
     better = [f"{objective} {'↓' if objective in task.minimised else '↑'}" for objective in task.objective_names]
-    bounds = dict(zip(task.feature_names, task.feature_bounds, strict=True))
-    ranges = {
-        name: "(learned by a run)" if pair == UNKNOWN else "{:g} to {:g}".format(*pair) for name, pair in bounds.items()
-    }
     genotype = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
     policy = task.policy
     layers = "" if policy is None else "-".join(map(str, (policy.num_obs, *policy.hidden_sizes, policy.num_actions)))
     details = {
         "objectives": ", ".join(better),
-        "features": ", ".join(f"{feature} {extent}" for feature, extent in ranges.items()),
+        "features": ", ".join(f"{feature} {extent}" for feature, extent in task.feature_ranges.items()),
         "reference": ", ".join(f"{value:g}" for value in task.reference_point or ()),
         "solutions": f"{f'networks {layers}, ' if layers else ''}{num_parameters(genotype):,} parameters",
     }

@@ -22,7 +22,6 @@ from moqd.io.errors import InputError
 from moqd.io.options import whole_number
 from moqd.runs.folder import Run, load_run
 from moqd.runs.table import Solutions
-from moqd.tasks import FunctionTask
 
 
 @dataclass(frozen=True)
@@ -126,21 +125,19 @@ Statistics = dict[str, float | int | None]
 
 
 def _described(row: int, chosen: Solution, again: Mapping[str, Statistics] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    known = {
         "solution": row,
         "cell": chosen.cell,
         "objectives": chosen.objectives,
         "features": chosen.features,
-        **({"constraints": _as_json(chosen.constraints)} if chosen.constraints else {}),
-        **({"made_for": chosen.preference} if chosen.preference else {}),
+        "constraints": _as_json(chosen.constraints) or None,
+        "made_for": chosen.preference or None,
+        "parameters": _parameters(chosen),
+        "rule": chosen.rule or None,
+        "value": chosen.value if chosen.rule else None,
+        "episodes": again,
     }
-    if (parameters := _parameters(chosen)) is not None:
-        found["parameters"] = parameters
-    if chosen.rule:
-        found |= {"rule": chosen.rule, "value": chosen.value}
-    if again is not None:
-        found["episodes"] = again
-    return found
+    return {name: part for name, part in known.items() if part is not None}
 
 
 def _statistics(column: Float[np.ndarray, "episodes"]) -> Statistics:
@@ -180,16 +177,12 @@ def _show(out: Console, shown: Mapping[int, Solution]) -> None:
 
 def _parameters(chosen: Solution) -> dict[str, Any] | None:
     """By their names, where a solution has some; what is no number of JSON is text."""
-    if not isinstance(chosen.task, FunctionTask) or chosen.task.space is None:
-        return None
-    return _as_json(chosen.parameters)
+    return None if chosen.task.space is None else _as_json(chosen.parameters)
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    def is_number(value: Any) -> bool:
-        return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-
-    return {name: value if is_number(value) else str(value) for name, value in values.items()}
+    numbers = {name: value for name, value in values.items() if isinstance(value, int | float) and math.isfinite(value)}
+    return {name: numbers.get(name, str(value)) for name, value in values.items()}
 
 
 def _show_again(out: Console, chosen: Solution, again: Mapping[str, Statistics]) -> None:

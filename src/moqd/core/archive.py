@@ -42,19 +42,16 @@ class Archive(NamedTuple):
     """The values of the constraints, NaN where they are not known; None where a task has none."""
 
     def __repr__(self) -> str:
-        cells, front = jnp.shape(self.valid)
-        known = "" if isinstance(self.valid, jax.core.Tracer | jax.ShapeDtypeStruct) else _contents(self.valid)
+        known, (cells, front) = "", jnp.shape(self.valid)
+        if not isinstance(self.valid, jax.core.Tracer | jax.ShapeDtypeStruct):
+            filled = np.asarray(self.valid)
+            known = f"{_counted(int(filled.sum()), 'solution')} in {filled.any(axis=1).sum()} of "
         kinds = {"objective": self.fitness, "feature": self.feature, "constraint": self.constraint}
         sizes = [_counted(jnp.shape(part)[-1], kind) for kind, part in kinds.items() if part is not None]
         return f"Archive({known}{cells} cells of up to {front}; {', '.join(sizes)})"
 
     def _repr_html_(self) -> str:
         return later("moqd.plots.notebook", "archive_html")(self)
-
-
-def _contents(valid: Bool[Array, "cells front"]) -> str:
-    filled = np.asarray(valid)
-    return f"{_counted(int(filled.sum()), 'solution')} in {int(filled.any(axis=1).sum())} of "
 
 
 def _counted(number: int, what: str) -> str:

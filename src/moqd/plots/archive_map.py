@@ -25,8 +25,7 @@ Values = Float[np.ndarray, "cells"]
 
 
 def archive_map_figure(run: Run, hypervolume: Values | None = None) -> Figure:
-    """The map as its own figure; with three or four features, with every pair of them above it. `hypervolume` is that
-    of every cell, if it is known."""
+    """The map as its own figure, below every pair of three or four features; `hypervolume`: of the cells, if known."""
     task, archive = run.task, run.archive
     value = cell_hypervolumes(archive, run.reference_point) if hypervolume is None else hypervolume
     if task.num_features not in (3, 4):
@@ -44,7 +43,9 @@ def archive_map_figure(run: Run, hypervolume: Values | None = None) -> Figure:
 
 def archive_map(ax: Axes, archive: Archive, hypervolume: Values, task: Task) -> None:
     """Draws every occupied cell as `cells` does, with labels and, if there are colours, a colour bar."""
-    drawn = cells(ax, archive, hypervolume, task)
+    if task.num_features == 0:
+        raise InputError(f"task {task.name!r} has no features, so its archive is one cell and has no map.")
+    drawn = cells(ax, archive, hypervolume)
     if task.num_features == 1:
         ax.set(xlabel=feature_label(task, task.feature_names[0], width=80), ylabel="hypervolume (grey: empty cell)")
     elif task.num_features == 2:
@@ -60,21 +61,19 @@ def archive_map(ax: Axes, archive: Archive, hypervolume: Values, task: Task) -> 
 
 
 def cells(
-    ax: Axes, archive: Archive, value: Values, task: Task, *, norm: Normalize | None = None, fine: bool = False
+    ax: Axes, archive: Archive, value: Values, *, norm: Normalize | None = None, fine: bool = False
 ) -> ScalarMappable | None:
     """Draws `value` of every occupied cell: one feature as bars, two as a mosaic, more as parallel axes.
 
     Empty cells are grey; with parallel axes they are left out. Returns what has a scale of colours, if anything has:
     the scale is `norm`, or that of the values if it is not given. In small panels lines should be fine.
     """
-    if task.num_features == 0:
-        raise InputError(f"task {task.name!r} has no features, so its archive is one cell and has no map.")
-    occupied = np.any(np.asarray(archive.valid), axis=1)
-    if task.num_features == 1:
+    occupied, num_features = np.any(np.asarray(archive.valid), axis=1), archive.centroid.shape[1]
+    if num_features == 1:
         _bars(ax, archive, value, occupied, 0 if fine else 0.3)
         return None
     style = {"cmap": QUANTITY, "norm": norm or _scale(value[occupied])}
-    if task.num_features == 2:
+    if num_features == 2:
         return _mosaic(ax, archive, value, occupied, style | {"linewidths": 0.25 if fine else 0.5})
     best_last = np.flatnonzero(occupied)[np.argsort(value[occupied])]
     style |= {"array": value[best_last], "linewidths": 0.6 if fine else 1.2}

@@ -90,7 +90,7 @@ def archive_row(axes: Sequence[Axes], beside: Axes, maps: Sequence[Map | None], 
         elif task.num_features == 0:
             panels.nothing_in(ax, panels.short_number(float(f"{one[1][0]:.4g}")))
         else:
-            cells(ax, *one, task, norm=norm, fine=True)
+            cells(ax, *one, norm=norm, fine=True)
         if values.size:
             _same_frame(ax, task, values.max(), numbered=ax is axes[0])
     if values.size and task.num_features > 1:

@@ -1,7 +1,7 @@
 """What a notebook shows of runs, archives, solutions and tasks: HTML in which all names are text."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -14,7 +14,7 @@ from moqd.plots.archive_map import cells
 from moqd.plots.overview import overview_figure
 from moqd.plots.style import InlineFigure
 from moqd.runs.folder import Run
-from moqd.tasks import FunctionTask, Task
+from moqd.tasks import Task
 
 MOST_ROWS = 30
 """Rows of a table that are shown."""
@@ -33,7 +33,7 @@ def run_html(run: Run) -> str:
         for name, row in ends_of_front(task, solutions).items()
     ]
     picture = _image(overview_figure(run)) if ends else ""
-    return _titled(repr(run), _facts(facts), picture, _table(header, ends) if ends else "")
+    return _titled(repr(run), _table((), [*facts.items()]), picture, _table(header, ends) if ends else "")
 
 
 def archive_html(archive: Archive) -> str:
@@ -41,15 +41,11 @@ def archive_html(archive: Archive) -> str:
     num_features = archive.centroid.shape[1]
     if num_features not in (1, 2) or not np.any(archive.valid):
         return _titled(repr(archive))
-    names = [f"feature {i}" for i in range(num_features)]
-    bounds = [(low, high) for low, high in np.asarray(archive.feature_bounds, float).T.tolist()]
-    bare = FunctionTask(
-        None, name="", bounds=[(0, 1)], objective_names=["-"], feature_names=names, feature_bounds=bounds
-    )
     figure = InlineFigure(figsize=(4.5, 3.2), layout="constrained")
     ax = figure.subplots()
-    drawn = cells(ax, archive, np.sum(np.asarray(archive.valid), axis=1).astype(float), bare)
-    ax.set(title="solutions of every cell", xlabel=names[0], ylabel=names[1] if num_features == 2 else "solutions")
+    drawn = cells(ax, archive, np.sum(np.asarray(archive.valid), axis=1).astype(float))
+    ylabel = "feature 1" if num_features == 2 else "solutions"
+    ax.set(title="solutions of every cell", xlabel="feature 0", ylabel=ylabel)
     if drawn is not None:
         figure.colorbar(drawn, ax=ax)
     return _titled(repr(archive), _image(figure))
@@ -58,7 +54,7 @@ def archive_html(archive: Archive) -> str:
 def solution_html(solution: Solution) -> str:
     """All that is known of it by its names."""
     facts = {solution.task.label(name): _number(value) for name, value in solution.named.items()}
-    return _titled(f"solution of {solution.task.name}, cell {solution.cell}", _facts(facts))
+    return _titled(f"solution of {solution.task.name}, cell {solution.cell}", _table((), [*facts.items()]))
 
 
 def task_html(task: Task) -> str:
@@ -67,25 +63,16 @@ def task_html(task: Task) -> str:
         ("objective", task.label(name), "less is better" if name in task.minimised else "more is better")
         for name in task.objective_names
     ]
-    rows += [
-        ("feature", task.label(name), f"{low:g} to {high:g}")
-        for name, (low, high) in zip(task.feature_names, task.feature_bounds, strict=True)
-    ]
+    rows += [("feature", task.label(name), extent) for name, extent in task.feature_ranges.items()]
     rows += [("constraint", task.label(name), "at most 0") for name in task.constraint_names]
-    if isinstance(task, FunctionTask) and task.space is not None:
-        rows += [
-            ("parameter", task.label(name), str(bound))
-            for name, bound in zip(task.space.names, task.space.bounds, strict=True)
-        ]
+    if (space := task.space) is not None:
+        bounds = zip(space.names, space.bounds, strict=True)
+        rows += [("parameter", task.label(name), str(bound)) for name, bound in bounds]
     return _titled(f"{type(task).__name__} {task.name}", _table(("", "name", ""), rows))
 
 
 def _titled(title: str, *parts: str) -> str:
     return f"<div><p><b>{escape(title)}</b></p>{''.join(parts)}</div>"
-
-
-def _facts(facts: Mapping[str, str]) -> str:
-    return _table((), list(facts.items()))
 
 
 def _table(header: Iterable[str], rows: list[Any]) -> str:

@@ -20,8 +20,7 @@ def save_overview(run: Run, path: str | os.PathLike[str]) -> None:
 
 
 def overview_figure(run: Run, hypervolume: Values | None = None) -> InlineFigure:
-    """The map of the archive, if there are features, next to the fronts; `hypervolume` is that of every cell, if it is
-    known."""
+    """The map of the archive, if there are features, next to the fronts; `hypervolume`: that of the cells, if known."""
     value = cell_hypervolumes(run.archive, run.reference_point) if hypervolume is None else hypervolume
     mapped = run.task.num_features > 0
     widths = [width_of(run.task.num_features)] * mapped + [width_of(run.task.num_objectives)]

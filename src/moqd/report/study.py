@@ -5,6 +5,7 @@ import io
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -222,11 +223,10 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
 def _budgets(study: Study) -> Iterator[Block]:
     """A warning if numbers of evaluations differ from the reference's by more than rounding to iterations explains."""
     most = {(run.task, run.algorithm): run.config.iterations * _batch(run.config) for run in study.runs}
-    equal = {where: math.isclose(made, most[where[0], study.reference], rel_tol=0.05) for where, made in most.items()}
-    if other := [one for one in study.algorithms if not all(equal[task, one] for task in study.tasks)]:
+    if other := _unlike_reference(study, most, partial(math.isclose, rel_tol=0.05)):
         yield Notice(
             "Not all algorithms have the same budget:",
-            f" {', '.join(map(display_name, other))} made more or fewer evaluations than "
+            f" {other} made more or fewer evaluations than "
             f"{display_name(study.reference)} (see the settings); set evaluations instead of iterations to "
             "compare them fairly.",
         )
@@ -234,16 +234,23 @@ def _budgets(study: Study) -> Iterator[Block]:
 
 def _differing_cells(study: Study) -> Iterator[Block]:
     """A warning if archives have different cells: the MOQD score is a sum over them, and coverage a share of them."""
-    measured = ((run.task, run.algorithm, _cells(run.config)) for run in study.runs)
-    cells = {(task, algorithm): one for task, algorithm, one in measured if one is not None}
-    differing = {algorithm for (task, algorithm), one in cells.items() if one != cells.get((task, study.reference))}
-    if other := [algorithm for algorithm in study.algorithms if algorithm in differing]:
+    cells = {(run.task, run.algorithm): _cells(run.config) for run in study.runs}
+    if other := _unlike_reference(study, cells, lambda own, reference: own is None or own == reference):
         yield Notice(
             "Not all archives have the same cells:",
-            f" {', '.join(map(display_name, other))} and {display_name(study.reference)} have different cells "
+            f" {other} and {display_name(study.reference)} have different cells "
             "(see the settings), so that their MOQD scores, sparsity scores and coverage cannot be compared; "
             "give all algorithms the same num_cells.",
         )
+
+
+def _unlike_reference(study: Study, values: Mapping[tuple[str, str], Any], same: Callable[[Any, Any], bool]) -> str:
+    """The algorithms whose value, by task and algorithm, is not the same as the reference's on some task."""
+    return ", ".join(
+        display_name(algorithm)
+        for algorithm in study.algorithms
+        if not all(same(values[task, algorithm], values[task, study.reference]) for task in study.tasks)
+    )
 
 
 def _variants(study: Study) -> Iterator[Block]:

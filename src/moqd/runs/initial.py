@@ -17,14 +17,14 @@ from jaxtyping import Float
 
 from moqd.algorithms.algorithm import random_offspring
 from moqd.core.archive import Archive, empty_archive
-from moqd.core.types import Evaluation, Genotype, Offspring
+from moqd.core.types import Genotype, Offspring
 from moqd.io.errors import EvaluationError, InputError, MissingFileError, one_line
 from moqd.io.files import read_text
 from moqd.runs.config import TaskConfig
 from moqd.runs.folder import ARCHIVE, Run, members, read_archive, read_config
-from moqd.runs.ledger import INHERITED, Evaluations, Ledger, ledger_for, read_evaluations
+from moqd.runs.ledger import INHERITED, Evaluations, ledger_for, read_evaluations
 from moqd.runs.loop import Purpose, key_for, reference_from
-from moqd.tasks import Categorical, FunctionTask, Task
+from moqd.tasks import Categorical, Task
 from moqd.tasks.evaluate import Evaluator
 from moqd.tasks.parameters import Bound, Space
 from moqd.tasks.task import UNKNOWN
@@ -44,36 +44,29 @@ class Beginning(NamedTuple):
     """With known feature bounds."""
     archive: Archive | None
     """Solutions to evaluate first."""
-    known: tuple[Evaluations, ...]
+    known: Sequence[Evaluations]
     """What need not be evaluated again."""
 
 
 def beginning(task: Task, start: Start | None, init_from: InitFrom | None, seed: int) -> Beginning:
     """The designs of `start`, then the solutions of `init_from`, then the sample from which bounds are learned."""
     archives = [] if start is None else [_archive_of(task, *_designs(start, task))]
-    known: list[Evaluations] = []
+    known: list[Evaluations | None] = []
     if init_from is not None:
-        task = _with_bounds_of(init_from, task)
-        archives.append(_archive_from(init_from, task))
-        known += _evaluations_of(init_from, task)
+        source = _source(init_from, task)
+        archives.append(_fitting(source.archive if isinstance(source, Run) else source, task))
+        if isinstance(source, Run):
+            task = source.config.task.with_bounds(task)
+            known.append(_evaluations_of(source, task))
     if not task.has_feature_bounds:
         task, sample, measured = _with_learned_bounds(task, seed)
         archives.append(_archive_of(task, sample.genotype, sample.preference))
-        known += [] if measured is None else [measured]
-    if len(archives) < 2:
-        return Beginning(task, archives[0] if archives else None, tuple(known))
-    rows = [members(archive, (archive.genotype, archive.preference))[1] for archive in archives]
-    joined = _archive_of(task, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows))
-    return Beginning(task, joined, tuple(known))
-
-
-def _with_bounds_of(source: InitFrom, task: Task) -> Task:
-    """A task whose feature bounds are not known takes those of the run that it begins from."""
-    if isinstance(source, Run):
-        return TaskConfig.of(source.task).with_bounds(task)
-    if isinstance(source, str | os.PathLike) and not Path(source).is_file():
-        return read_config(Path(source)).task.with_bounds(task)
-    return task
+        known.append(measured)
+    joined = archives[0] if archives else None
+    if len(archives) > 1:
+        rows = [members(archive, (archive.genotype, archive.preference))[1] for archive in archives]
+        joined = _archive_of(task, *jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows))
+    return Beginning(task, joined, [one for one in known if one is not None])
 
 
 def _with_learned_bounds(task: Task, seed: int) -> tuple[Task, Offspring, Evaluations | None]:
@@ -82,7 +75,10 @@ def _with_learned_bounds(task: Task, seed: int) -> tuple[Task, Offspring, Evalua
     key_ask, key_evaluate = jax.random.split(key)
     offspring = random_offspring(key_ask, task, NUM_SAMPLES)
     ledger = ledger_for(task)
-    evaluation = _evaluated(task, ledger, key_evaluate, offspring.genotype)
+    if ledger is None:
+        evaluation = Evaluator(task, checked=True)(key_evaluate, offspring.genotype)
+    else:
+        evaluation = ledger.evaluate(key_evaluate, ledger.designs(offspring.genotype), INHERITED)
     feature = np.asarray(evaluation.feature, float)[np.asarray(evaluation.valid)]
     if not len(feature):
         failures = list(getattr(task, "failures", ())) or ["they returned numbers that are not finite"]
@@ -91,19 +87,10 @@ def _with_learned_bounds(task: Task, seed: int) -> tuple[Task, Offspring, Evalua
             f"failed: {failures[-1]}; give feature_bounds."
         )
     task, before = task.within(_rounded(feature)), task.feature_bounds
-    named = zip(task.feature_names, task.feature_bounds, before, strict=True)
-    learned = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high), old in named if old == UNKNOWN)
+    named = zip(task.feature_ranges.items(), before, strict=True)
+    learned = ", ".join(f"{name} {extent}" for (name, extent), old in named if old == UNKNOWN)
     warnings.warn(f"feature bounds learned from {len(feature)} random solutions: {learned}.", stacklevel=4)
     return task, offspring, None if ledger is None else ledger.evaluations
-
-
-def _evaluated(task: Task, ledger: Ledger | None, key: Any, genotype: Genotype) -> Evaluation:
-    if ledger is None or not isinstance(task, FunctionTask):
-        return Evaluator(task, checked=True)(key, genotype)
-    designs = ledger.designs(genotype)
-    return task.evaluation(
-        ledger.measured(designs, INHERITED, lambda rows: task.measure(key, designs.parameters[rows], None, rows))
-    )
 
 
 def _rounded(feature: Float[np.ndarray, "solutions features"]) -> list[tuple[float, float]]:
@@ -126,15 +113,13 @@ def _archive_of(task: Task, genotype: Genotype, preference: Float[Any, "solution
 
 def _designs(start: Start, task: Task) -> tuple[Float[np.ndarray, "solutions parameters"], Float[np.ndarray, "..."]]:
     """Their genotypes and preferences; a mistake is told with its row."""
-    space = task.space if isinstance(task, FunctionTask) else None
-    if space is None:
+    if (space := task.space) is None:
         raise InputError(f"start gives parameters, but solutions of task {task.name!r} have none; use init_from.")
+    rows: Mapping[str, Any] = {}
     if isinstance(start, str | os.PathLike):
         rows = _rows(Path(start), space)
     elif isinstance(start, Sequence | np.ndarray):
         rows = {f"start[{i}]": design for i, design in enumerate(start)}
-    else:
-        rows = {}
     if not rows:
         raise InputError(f"start is {start!r}; give a list of designs, or a CSV file with a row for each.")
     genotypes = []
@@ -174,24 +159,28 @@ def _value(bound: Bound, text: str) -> Any:
         return text
 
 
-def _archive_from(source: InitFrom, task: Task) -> Archive:
-    """The archive to begin with, which must be one of such solutions as the task has."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if not path.is_file():
-            read_config(path).task.make_or_check(path, task)
-            path = path / ARCHIVE
-        try:
-            archive, _ = read_archive(path, task)
-        except MissingFileError as error:
-            raise InputError(f"init_from: {str(error).rstrip('.')}, so there is nothing yet to begin with.") from error
-    elif isinstance(source, Run | Archive):
-        archive = source.archive if isinstance(source, Run) else source
-    else:
+def _source(given: InitFrom, task: Task) -> Run | Archive:
+    """What is meant; of the folder of a run, what is needed of it."""
+    if isinstance(given, Run | Archive):
+        return given
+    if not isinstance(given, str | os.PathLike):
         raise InputError(
-            f"init_from is {one_line(repr(source))}; give a run, its archive, or the folder or file of one (designs by "
+            f"init_from is {one_line(repr(given))}; give a run, its archive, or the folder or file of one (designs by "
             "their parameters are given as start)."
         )
+    path = Path(given)
+    config = None if path.is_file() else read_config(path)
+    if config is not None:
+        task = config.task.make_or_check(path, task)
+    try:
+        archive, _ = read_archive(path if config is None else path / ARCHIVE, task)
+    except MissingFileError as error:
+        raise InputError(f"init_from: {str(error).rstrip('.')}, so there is nothing yet to begin with.") from error
+    return archive if config is None else Run(task, config, archive, {}, path)
+
+
+def _fitting(archive: Archive, task: Task) -> Archive:
+    """The archive, which must be one of such solutions as the task has."""
     expected = jax.eval_shape(lambda: task.init_genotype(jax.random.key(0), 1))
     shapes = [leaf.shape[2:] for leaf in jax.tree.leaves(archive.genotype)]
     wanted = [leaf.shape[1:] for leaf in jax.tree.leaves(expected)]
@@ -205,20 +194,13 @@ def _archive_from(source: InitFrom, task: Task) -> Archive:
     return archive
 
 
-def _evaluations_of(source: InitFrom, task: Task) -> list[Evaluations]:
-    """Of a run of the same function all that it evaluated; an archive alone does not say what it was made by."""
+def _evaluations_of(run: Run, task: Task) -> Evaluations | None:
+    """All that a run evaluated, if it is one of the same function."""
     ledger = ledger_for(task)
-    if ledger is None or not isinstance(task, FunctionTask):
-        return []
-    if isinstance(source, Run):
-        config, folder, known = source.config, source.path, source._evaluations
-    elif isinstance(source, str | os.PathLike) and not Path(source).is_file():
-        config, folder, known = read_config(Path(source)), Path(source), None
-    else:
-        return []
-    if TaskConfig.of(task).difference(config.task):
-        return []
-    if known is None and folder is not None:
-        known = read_evaluations(folder, task)
-    same = known is not None and known.function and known.function == ledger.evaluations.function
-    return [known] if known is not None and same else []
+    if ledger is None or TaskConfig.of(task).difference(run.config.task):
+        return None
+    known = run._evaluations
+    if known is None and run.path is not None:
+        known = read_evaluations(run.path, ledger.task)
+    function = ledger.evaluations.function
+    return known if known is not None and function and known.function == function else None

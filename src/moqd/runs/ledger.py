@@ -15,12 +15,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from moqd.core.types import Genotype, Offspring
+from moqd.core.types import Evaluation, Genotype, Key, Offspring
 from moqd.io.errors import InputError, MissingFileError
 from moqd.io.files import read_tensors, whole, write_tensors
 from moqd.tasks import Categorical, FunctionTask, Task
 from moqd.tasks.fingerprint import fingerprint
-from moqd.tasks.function import Measured
+from moqd.tasks.function import Journal, Measured
 
 EVALUATIONS = "evaluations.safetensors"
 INITIAL, INHERITED = -1, -2
@@ -64,7 +64,7 @@ class Ledger:
 
     def __init__(self, task: FunctionTask) -> None:
         assert task.space is not None
-        self._task, self._space = task, task.space
+        self.task, self._space = task, task.space
         options = [bound.options for bound in task.space.bounds if isinstance(bound, Categorical)]
         self._function = b"" if task.function is None else fingerprint(task.function, task.batched, options)
         self._columns = [np.zeros((0, size)) for size in _sizes(task)] + [np.zeros(0, np.int32)]
@@ -121,6 +121,11 @@ class Ledger:
         row = self._row.get(key)
         return row is not None and bool(self._columns[-1][row] > INHERITED)
 
+    def evaluate(self, key: Key, designs: Designs, iteration: int, journal: Journal | None = None) -> Evaluation:
+        """Only those of which nothing is known are evaluated."""
+        measure = lambda rows: self.task.measure(key, designs.parameters[rows], journal, rows)  # noqa: E731
+        return self.task.evaluation(self.measured(designs, iteration, measure))
+
     def measured(self, designs: Designs, iteration: int, measure: Callable[[list[int]], Measured]) -> Measured:
         """What is known of a batch; `measure` is asked for the rows of which nothing is. All of it is told then."""
         first: dict[bytes, int] = {}
@@ -128,7 +133,7 @@ class Ledger:
         missing = [i for key, i in first.items() if key not in self._row]
         known = {i: self._row[key] for key, i in first.items() if key in self._row}
         inherited = [i for i in known if not self._is_told(designs.keys[i])]
-        measured = Measured(*(np.full((len(alike), size), np.nan) for size in _sizes(self._task)[1:]))
+        measured = Measured(*(np.full((len(alike), size), np.nan) for size in _sizes(self.task)[1:]))
         _put(measured, list(known), Measured(*(column[list(known.values())] for column in self._columns[1:4])))
         if missing:
             _put(measured, missing, measure(missing))
@@ -161,7 +166,7 @@ class Ledger:
 
     def _add(self, parameters: np.ndarray, keys: Sequence[bytes], measured: Measured, iteration: int) -> None:
         """Designs that were not told before."""
-        if self._task.batched and len(keys) > 1 and all(np.all(np.isnan(part)) for part in measured):
+        if self.task.batched and len(keys) > 1 and all(np.all(np.isnan(part)) for part in measured):
             parameters, keys = np.full_like(parameters, np.nan), ()  # nobody knows which of them it was
         start, end = self._number, self._number + len(parameters)
         if end > len(self._columns[0]):

@@ -6,7 +6,7 @@ does a task or an algorithm that spreads its batch over the devices, so that onl
 `ask` and `evaluate` of a host task stands its ledger, so that no design is evaluated twice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -23,19 +23,18 @@ from moqd.core.archive import Archive
 from moqd.core.devices import on_one, release_memory, shapes_on_one
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
 from moqd.io.errors import DivergenceError, EvaluationError, InputError
+from moqd.runs.folder import members
 from moqd.runs.journal import RunJournal
-from moqd.runs.ledger import INITIAL, Designs, ledger_for
+from moqd.runs.ledger import INITIAL, Designs, Evaluations, ledger_for
 from moqd.tasks import FunctionTask, Task
 from moqd.tasks.evaluate import Evaluator, evaluate_first
-from moqd.tasks.function import Measured
 from moqd.tasks.task import validated
 
 FAILED_BATCHES = 3
 """A run in which every evaluation of so many first batches failed stops."""
 
 ATTEMPTS = 8
-"""How often offspring are varied again where a batch holds designs that were evaluated before; then as often drawn at
-random."""
+"""How often offspring that were evaluated before are varied again; then as often drawn at random."""
 
 LARGE = 2**26
 """Bytes of archive and buffer from which on a run takes care of its memory."""
@@ -68,13 +67,6 @@ class Progress(NamedTuple):
     worst: Float[Array, "objectives"]
 
 
-class InitialSolutions(NamedTuple):
-    """A row each."""
-
-    genotype: Genotype
-    preference: Float[np.ndarray, "solutions objectives"]
-
-
 class Carry(NamedTuple):
     """All that one iteration hands to the next."""
 
@@ -101,7 +93,7 @@ class Loop:
 
     def __init__(self, algorithm: Algorithm, task: Task, seed: int) -> None:
         self._algorithm, self._task, self._is_prepared = algorithm, task, False
-        self.begin_anew(seed)
+        self.begin(seed)
         self._keys = jax.jit(keys_for)
         self._keys_again = jax.jit(keys_again)
         self._random = jax.jit(lambda key: random_offspring(key, task, self.batch))
@@ -115,12 +107,15 @@ class Loop:
         self._large = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self._state)) >= LARGE
         self.batch = self._offspring.source.shape[0]
 
-    def begin_anew(self, seed: int) -> None:
-        """Another run, with what is compiled already."""
+    def begin(self, seed: int, known: Sequence[Evaluations] = ()) -> None:
+        """Another run, with what is compiled already, and without evaluating again what is known."""
         self._root = jax.random.key(seed)
-        self._journal: RunJournal | None = None
+        self.journal: RunJournal | None = None
         self.ledger = ledger_for(self._task)
         """None where designs may be evaluated again: compiled, noisy, or no plain parameters."""
+        if self.ledger is not None:
+            for evaluated in known:
+                self.ledger.inherit(evaluated)
         self._all_failed = 0
         """Batches in a row of which every evaluation failed, of a task on the host."""
 
@@ -131,13 +126,9 @@ class Loop:
     def write_to(self, folder: Path) -> None:
         """Evaluations on the host are journalled there, and what the journal knows is not evaluated again."""
         if isinstance(self._task, FunctionTask) and not self._task.traceable and not self._task.batched:
-            self._journal = RunJournal(folder, self._task)
+            self.journal = RunJournal(folder, self._task)
 
-    @property
-    def journal(self) -> RunJournal | None:
-        return self._journal
-
-    def start(self, initial: InitialSolutions | None = None) -> None:
+    def start(self, initial: Archive | None = None) -> None:
         """The first batch, after the initial solutions if there are any, and further ones until a solution is feasible.
 
         This settles the reference point. If a few batches have no feasible solution, it is one of the others.
@@ -216,31 +207,27 @@ class Loop:
                 none_made = self.ledger is not None and self.ledger.num_calls == calls
                 self._all_failed = self._all_failed + 1 if every and not none_made else 0
 
-    def _tell_initial(self, initial: InitialSolutions) -> None:
+    def _tell_initial(self, initial: Archive) -> None:
         """Solutions from elsewhere, evaluated as this task does and told as random ones are, batch by batch."""
-        number = initial.preference.shape[0]
+        _, solutions = members(initial, (initial.genotype, initial.preference))
+        number = solutions[1].shape[0]
         for index, start in enumerate(range(0, number, self.batch)):
             rows = np.arange(start, start + self.batch)
             at = partial(np.take, indices=np.minimum(rows, number - 1), axis=0)
-            genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), tuple(initial))
+            genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), solutions)
             offspring = Offspring(genotype, preference, jnp.full(self.batch, int(Source.RANDOM), jnp.int32))
             offspring = on_one(offspring) if self._spread else offspring
-            key = self._key(jnp.int32(index), Purpose.EVALUATE_INITIAL)
-            evaluate = partial(self._evaluate_initial, key, f"seeds-{index}")
+            key = key_for(self._root, jnp.int32(index), Purpose.EVALUATE_INITIAL)
+            evaluate = partial(self._evaluate, key, iteration=INITIAL, name=f"seeds-{index}")
             evaluation = evaluate_first(self._task, evaluate, offspring.genotype, min(self.batch, number - start))
             there = self.place(rows < number)
             steps = None if evaluation.num_steps is None else jnp.where(there, evaluation.num_steps, 0)
             evaluation = evaluation._replace(valid=evaluation.valid & there, num_steps=steps)
-            key = self._key(jnp.int32(index), Purpose.TELL_INITIAL)
+            key = key_for(self._root, jnp.int32(index), Purpose.TELL_INITIAL)
             self.carry, self.metrics = self._tell(key, self.carry, offspring, evaluation)
         progress = self.carry.progress
         padding = jnp.int32(-number % self.batch)  # which is not valid, but has not failed
         self.carry = self.carry._replace(progress=progress._replace(failed=progress.failed - padding))
-
-    def _evaluate_initial(self, key: Key, name: str, genotype: Genotype) -> Evaluation:
-        if self.ledger is None:
-            return self._evaluate(key, genotype, INITIAL, name)
-        return self._evaluate_new(key, self.ledger.designs(genotype), INITIAL, name)
 
     def _iterate(self, root: Key, start: Int[Array, ""], stop: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         """The seed is an argument, so that runs with other seeds take the same program from the cache."""
@@ -250,14 +237,12 @@ class Loop:
 
     def _step(self, root: Key, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
         key_ask, key_evaluate, key_tell = self._keys(root, iteration)
-        offspring = self._ask(key_ask, iteration, carry.state)
-        if self.ledger is None:
-            evaluation = self._evaluate(key_evaluate, offspring.genotype, iteration)
-        else:
+        offspring, designs = self._ask(key_ask, iteration, carry.state), None
+        if self.ledger is not None:
             asked, further = offspring, self._ask_again(root, iteration, carry.state)
             offspring, designs = self.ledger.without_repeats(asked, further)
             offspring = asked if offspring is asked else jax.tree.map(self.place, offspring)
-            evaluation = self._evaluate_new(key_evaluate, designs, int(iteration))
+        evaluation = self._evaluate(key_evaluate, offspring.genotype, iteration, designs=designs)
         return self._tell(key_tell, carry, offspring, evaluation)
 
     def _ask_again(self, root: Key, iteration: Int[Array, ""], state: Any) -> Iterator[Offspring]:
@@ -267,22 +252,17 @@ class Loop:
         yield from map(self._random, key_random)
 
     def _evaluate(
-        self, key: Key, genotype: Genotype, iteration: Int[Array, ""] | int = 0, name: str = ""
+        self,
+        key: Key,
+        genotype: Genotype,
+        iteration: Int[Array, ""] | int,
+        name: str = "",
+        designs: Designs | None = None,
     ) -> Evaluation:
-        journal = None if self._journal is None else self._journal.batch(int(iteration), name)
-        return self._evaluator(key, genotype, journal)
-
-    def _evaluate_new(self, key: Key, designs: Designs, iteration: int, name: str = "") -> Evaluation:
-        """Only those of which the ledger knows nothing are evaluated."""
-        assert self.ledger is not None
-        assert isinstance(self._task, FunctionTask)
-        task, journal = self._task, self._journal
-
-        def measure(rows: list[int]) -> Measured:
-            batch = None if journal is None else journal.batch(iteration, name)
-            return task.measure(key, designs.parameters[rows], batch, rows)
-
-        return task.evaluation(self.ledger.measured(designs, iteration, measure))
+        journal = None if self.journal is None else self.journal.batch(int(iteration), name)
+        if self.ledger is None:
+            return self._evaluator(key, genotype, journal)
+        return self.ledger.evaluate(key, designs or self.ledger.designs(genotype), int(iteration), journal)
 
     def _compile_ahead(self) -> None:
         """One program after the other, each time giving back what compiling took, so that the peak is that of one."""
@@ -315,9 +295,6 @@ class Loop:
         if self._large:
             release_memory()
 
-    def _key(self, iteration: Int[Array, ""], purpose: Purpose) -> Key:
-        return key_for(self._root, iteration, purpose)
-
     def _tell_and_count(
         self, key: Key, carry: Carry, offspring: Offspring, evaluation: Evaluation
     ) -> tuple[Carry, Metrics]:
@@ -349,7 +326,7 @@ class Loop:
 
     def _first_carry(self) -> Carry:
         init = jax.jit(lambda key: strongly_typed(self._algorithm.init(key)[0]))
-        state = init(self._key(jnp.int32(0), Purpose.ASK))
+        state = init(key_for(self._root, jnp.int32(0), Purpose.ASK))
         carry = Carry(state, self._no_progress())
         return on_one(carry) if self._spread else carry
 

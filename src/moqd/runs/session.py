@@ -18,18 +18,19 @@ import numpy as np
 from moqd.core.archive import Archive
 from moqd.core.metrics import archive_metrics
 from moqd.core.types import Source
-from moqd.io.errors import DivergenceError, InputError, StoppedError, StorageError, to_resume
+from moqd.io.errors import DivergenceError, EvaluationError, InputError, StoppedError, StorageError, to_resume
 from moqd.io.files import write_text
 from moqd.runs.checkpoint import Checkpoint, newest_checkpoint, oldest_iteration, write_checkpoint
 from moqd.runs.config import RunConfig, Surroundings
 from moqd.runs.control import Control
 from moqd.runs.folder import (
     ARCHIVE,
+    CONFIG,
+    INITIAL,
     METRICS_CSV,
     Run,
     append_row,
     columns_of,
-    members,
     rows_of,
     table_of,
     write_archive,
@@ -39,9 +40,9 @@ from moqd.runs.folder import (
 from moqd.runs.journal import outside_bounds
 from moqd.runs.ledger import EVALUATIONS, INHERITED, read_evaluations, write_evaluations
 from moqd.runs.lock import RunLock
-from moqd.runs.loop import InitialSolutions, Loop
+from moqd.runs.loop import Loop
 from moqd.runs.packing import on_host
-from moqd.tasks import FunctionTask, Task
+from moqd.tasks import Task
 
 
 class Callback:
@@ -76,7 +77,7 @@ class Session:
         config: RunConfig,
         callbacks: Sequence[Callback],
         control: Control | None,
-        lock: RunLock | None = None,
+        lock: RunLock | None,
     ) -> None:
         self._loop, self._task, self._config, self._callbacks = loop, task, config, callbacks
         self._control, self._lock = control or Control(), lock
@@ -94,15 +95,10 @@ class Session:
         if lock is not None:
             loop.write_to(lock.run_folder)
 
-    def begin(self, folder: Path) -> None:
-        """A new run: what another has left in the folder counts no more."""
-        if self._loop.journal is not None:
-            self._loop.journal.begin()
-        (folder / EVALUATIONS).unlink(missing_ok=True)
-        self._write_evaluations()
-        write_config(folder, self._config)
-
     def go(self, start: Archive | None, *, resuming: bool = False) -> Run:
+        """A new run, which may start with the solutions of an archive, or one that is resumed."""
+        if not resuming and (folder := self._folder()) is not None:
+            self._clear(folder, start)
         self._begin = time.perf_counter()
         try:
             for callback in self._callbacks:
@@ -137,6 +133,10 @@ class Session:
             if self._rescue():
                 vars(error)["run"] = self._run()
                 error.add_note("What the run had found is in `run` of this error.")
+            elif isinstance(error, InputError | EvaluationError) and not (resuming or self.rows or self._lock is None):
+                # Nothing was found; so that it can be started again when it is fixed, unless another process has the
+                # folder now.
+                (self._lock.check() / CONFIG).unlink(missing_ok=True)
             raise
         finally:
             self._control.under_way.clear()
@@ -147,16 +147,26 @@ class Session:
         for callback in self._callbacks:
             callback.on_end(result)
         for fact in outside_bounds(result):
-            warnings.warn(f"{fact}.", stacklevel=3 if resuming else 4)
+            warnings.warn(f"{fact}.", stacklevel=3)
         return result
 
     def _folder(self) -> Path | None:
         """Where to write, after making sure that it is still ours; None for a run that is not written."""
         return None if self._lock is None else self._lock.check()
 
+    def _clear(self, folder: Path, start: Archive | None) -> None:
+        """For a new run: what another has left in the folder counts no more."""
+        if start is not None:
+            write_archive(folder / INITIAL, start)
+        if self._loop.journal is not None:
+            self._loop.journal.begin()
+        (folder / EVALUATIONS).unlink(missing_ok=True)
+        self._write_evaluations()
+        self._configure()
+
     def _start(self, start: Archive | None) -> None:
         loop = self._loop
-        loop.start(None if start is None else InitialSolutions(*members(start, (start.genotype, start.preference))[1]))
+        loop.start(start)
         row = self._row()
         self._settle((loop.reference_point * self._task.direction).tolist(), columns=row)
         self._log(row)
@@ -182,10 +192,8 @@ class Session:
                 )
         if loop.journal is not None:
             loop.journal.rewind(reached)
-        if loop.ledger is not None and isinstance(self._task, FunctionTask):
-            known = read_evaluations(folder, self._task)
-            if known is not None:
-                loop.ledger.restore(known, reached)
+        if loop.ledger is not None and (known := read_evaluations(folder, loop.ledger.task)) is not None:
+            loop.ledger.restore(known, reached)
         return checkpoint
 
     def _restore(self, folder: Path, checkpoint: Checkpoint) -> None:
@@ -213,17 +221,18 @@ class Session:
     def _iterate(self) -> None:
         loop, config = self._loop, self._config
         snapshot_every = config.snapshot_every
-        log_point = config.next_log_point(int(self.rows[-1]["iteration"]))
         while True:
-            over = self._why_over()
-            if self.rows[-1]["iteration"] < loop.iteration and (over is not None or loop.iteration >= log_point):
+            over, logged = self._why_over(), int(self.rows[-1]["iteration"])
+            if logged < loop.iteration and (over is not None or loop.iteration >= config.next_log_point(logged)):
                 self._log(self._row())
                 over = self._why_over() if over is None else over
             snapshot_due = snapshot_every is not None and (over is not None or loop.iteration % snapshot_every == 0)
             if snapshot_due and (folder := self._folder()) is not None:
                 write_snapshot(folder, loop.iteration, loop.archive)
             if over is not None:
-                self._settle_end(over)
+                self._ended = over
+                if over:  # by its time or its patience: a run of as many iterations, and finished
+                    self._configure(iterations=loop.iteration)
                 return
             stopping = self._control.stopping or self._is_asked_to_stop
             if self._is_save_due(stopping):
@@ -234,9 +243,10 @@ class Session:
                     raise StoppedError(f"{where}.", on_host(loop.archive))
                 self._ended = f"{where}, as a callback asked."
                 return
-            log_point = config.next_log_point(loop.iteration)
-            due = [log_point, (loop.iteration // snapshot_every + 1) * snapshot_every if snapshot_every else log_point]
-            self._advance(min(config.iterations, *due))
+            stop = min(config.iterations, config.next_log_point(loop.iteration))
+            if snapshot_every is not None:
+                stop = min(stop, (loop.iteration // snapshot_every + 1) * snapshot_every)
+            self._advance(stop)
             self._tell_progress()
 
     def _why_over(self) -> str | None:
@@ -251,14 +261,6 @@ class Session:
             if self.rows[-1]["iteration"] - best >= config.patience:
                 return f"ended at iteration {iteration}, because its MOQD score is that of iteration {best:.0f} still."
         return None
-
-    def _settle_end(self, why: str) -> None:
-        """A run that its time or its patience has ended is one of as many iterations, and finished."""
-        self._ended = why
-        if why:
-            self._config = replace(self._config, iterations=self._loop.iteration)
-            if (folder := self._folder()) is not None:
-                write_config(folder, self._config)
 
     def _advance(self, stop: int) -> None:
         """A chunk; of a run whose time is limited, at most half of what is left, so that the end is met in steps."""
@@ -310,14 +312,17 @@ class Session:
 
     def _settle(self, reference_point: Sequence[float], columns: Iterable[str]) -> None:
         """When it is known where hypervolume is measured from, the config says it and metrics.csv begins."""
-        self._config = replace(self._config, reference_point=tuple(reference_point))
+        self._configure(reference_point=tuple(reference_point))
         if (folder := self._folder()) is not None:
-            write_config(folder, self._config)
             write_text(folder / METRICS_CSV, table_of(columns, self.rows))
 
+    def _configure(self, **changes: Any) -> None:
+        self._config = replace(self._config, **changes)
+        if (folder := self._folder()) is not None:
+            write_config(folder, self._config)
+
     def _rescue(self) -> bool:
-        """After an error or a KeyboardInterrupt: saves what was found and says that it did, if the last chunk is
-        whole."""
+        """After an error or a KeyboardInterrupt: saves what was found, if the last chunk is whole; whether it is."""
         carry = getattr(self._loop, "carry", None)
         if not self.rows or carry is None or any(leaf.is_deleted() for leaf in jax.tree.leaves(carry)):
             return False

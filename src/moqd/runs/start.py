@@ -12,8 +12,7 @@ import numpy as np
 
 from moqd.algorithms import Algorithm, make_algorithm
 from moqd.algorithms.algorithm import check_feature_bounds
-from moqd.core.archive import Archive
-from moqd.io.errors import EvaluationError, InputError, to_repeat, to_resume
+from moqd.io.errors import InputError, to_repeat, to_resume
 from moqd.io.options import checked_seed, whole_number
 from moqd.runs.checkpoint import clean_up, oldest_iteration
 from moqd.runs.compilation import use_cache
@@ -30,7 +29,6 @@ from moqd.runs.folder import (
     read_archive,
     read_config,
     saved_iteration,
-    write_archive,
 )
 from moqd.runs.initial import InitFrom, Start, beginning
 from moqd.runs.journal import FAILURES, JOURNAL
@@ -153,39 +151,21 @@ def run(
     )
     runs = []
     for one, folder in zip(each, folders, strict=True):
-        loop.begin_anew(one)
-        if loop.ledger is not None:
-            for evaluated in known:
-                loop.ledger.inherit(evaluated)
-        with _shown(callbacks, progress) as shown:
-            runs.append(_begin(loop, task, replace(config, seed=one), folder, initial, shown, control))
+        loop.begin(one, known)
+        with _shown(callbacks, progress) as shown, _locked(folder) as lock:
+            runs.append(Session(loop, task, replace(config, seed=one), shown, control, lock).go(initial))
     return runs[0] if seeds is None else runs
 
 
-def _begin(
-    loop: Loop,
-    task: Task,
-    config: RunConfig,
-    folder: Path | None,
-    initial: Archive | None,
-    callbacks: Sequence[Callback],
-    control: Control | None,
-) -> Run:
-    """A new run, in a new folder if one is given."""
+@contextmanager
+def _locked(folder: Path | None) -> Iterator[RunLock | None]:
+    """A new run's own folder, if one is given."""
     if folder is None:
-        return Session(loop, task, config, callbacks, control).go(initial)
+        yield None
+        return
     with RunLock(new_folder(folder)) as lock:
         new_folder(folder)  # still: another process may have been faster
-        if initial is not None:
-            write_archive(folder / INITIAL, initial)
-        session = Session(loop, task, config, callbacks, control, lock)
-        session.begin(folder)
-        try:
-            return session.go(initial)
-        except (InputError, EvaluationError):
-            if not session.rows:  # nothing was found; so that it can be started again when it is fixed
-                (lock.check() / CONFIG).unlink(missing_ok=True)  # unless another process has taken the folder over
-            raise
+        yield lock
 
 
 def resume(

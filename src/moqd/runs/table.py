@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from moqd.core.types import Genotype
 from moqd.io.extras import need
-from moqd.tasks import Categorical, FunctionTask, Task
+from moqd.tasks import Categorical, Task
 from moqd.tasks.parameters import Bound, column_of
 
 KINDS = ("feature", "objective", "constraint", "preference", "parameter")
@@ -66,7 +66,7 @@ def columns_of(task: Task, solutions: Solutions) -> list[Column]:
     ]
     if solutions.constraints is not None:
         parts.append(("constraint", task.constraint_names, solutions.constraints, ()))
-    if isinstance(task, FunctionTask) and (space := task.space) is not None:
+    if (space := task.space) is not None:
         parts.append(("parameter", space.names, space.vector(solutions.genotype), space.bounds))
     found: list[Column] = []
     for kind, names, numbers, bounds in parts:

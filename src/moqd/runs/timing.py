@@ -152,7 +152,7 @@ def _measurement(algorithm: Algorithm, task: Task, seed: int) -> Callable[[], di
         state = iteration.result.state
         with calls_of_parts() as calls:
             offspring = jax.block_until_ready(loop._ask(key, jnp.int32(loop.iteration + 1), state))
-        rollout = _timed(loop._evaluate, key, offspring.genotype)
+        rollout = _timed(loop._evaluator, key, offspring.genotype)
         calls |= tell(key, state, offspring, sound(rollout.result))
         return {
             "iteration": iteration.seconds,

@@ -92,8 +92,6 @@ class FunctionTask(Task):
     """What the explorer shows of a solution: called as `function` is, it gives SVG or HTML as text, or `Frames`."""
     failures: deque[str] = field(default_factory=lambda: deque(maxlen=8), init=False, repr=False)
     """What went wrong last, newest at the end."""
-    space: Space | None = field(init=False, repr=False)
-    """The parameters; None where solutions are other pytrees."""
 
     def __post_init__(self) -> None:
         sound = self.function is None or callable(self.function)

@@ -16,6 +16,7 @@ from moqd.core.types import Evaluation, Genes, Genotype, Key, Transition
 from moqd.io.errors import InputError, known_name, listed
 from moqd.io.lazy import later
 from moqd.tasks.checks import numbers, require, require_extent
+from moqd.tasks.parameters import Space
 
 
 class Replay(NamedTuple):
@@ -49,7 +50,14 @@ class Frames(NamedTuple):
 
 Rendering: TypeAlias = str | Frames
 """SVG or HTML, or pictures."""
-UNKNOWN = (float("nan"), float("nan"))
+
+
+class _Unknown(tuple[float, float]):
+    def __reduce__(self) -> str:
+        return "UNKNOWN"  # in another process it is that one again
+
+
+UNKNOWN = _Unknown((float("nan"), float("nan")))
 """The bounds of a feature that nobody knows yet."""
 
 
@@ -79,6 +87,8 @@ class Task(ABC):
     options: Mapping[str, Any] | None = field(default=None, repr=False)
     """What `make_task` was given, which makes the task again; None for a task of the user's own."""
 
+    space: Space | None = field(default=None, init=False, repr=False)
+    """Where solutions are plain parameters, these."""
     uses_devices: ClassVar[bool] = False
     """Whether `evaluate` spreads its batch over the local devices."""
 
@@ -150,6 +160,12 @@ class Task(ABC):
         """Whether all of them are known, so that the feature space can be divided into cells."""
         return UNKNOWN not in self.feature_bounds
 
+    @property
+    def feature_ranges(self) -> dict[str, str]:
+        """The bounds of each feature as text."""
+        named = dict(zip(self.feature_names, self.feature_bounds, strict=True))
+        return {name: "(learned by a run)" if e == UNKNOWN else f"{e[0]:g} to {e[1]:g}" for name, e in named.items()}
+
     def within(self, feature_bounds: Sequence[Sequence[float]]) -> "Task":
         """The same task, with these bounds for the features whose bounds are not known."""
         task = copy(self)  # with its workers, if it has any
@@ -193,7 +209,7 @@ class Task(ABC):
     def __repr__(self) -> str:
         objectives = [f"{name}{' (minimised)' * (name in self.minimised)}" for name in self.objective_names]
         parts = {"objectives": objectives, "features": self.feature_names, "constraints": self.constraint_names}
-        parts["parameters"] = getattr(self, "parameter_names", ())
+        parts["parameters"] = () if self.space is None else self.space.names
         shown = [f"{kind}: {listed(names)}" for kind, names in parts.items() if names]
         return f"{type(self).__name__}({self.name!r}; {'; '.join(shown)})"
 
