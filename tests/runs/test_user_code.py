@@ -115,7 +115,7 @@ def test_a_run_of_a_task_from_a_file(here, capsys):
     assert {path.name for path in (here / "elsewhere" / "report").iterdir()} == {"figures", "report.md"}
     capsys.readouterr()
     assert main(["resume", "run", "--iterations", "3"]) == 2
-    assert "on the command line with --task FILE.py:NAME" in said(capsys)
+    assert "on the command line as --task FILE.py:NAME" in said(capsys)
     assert main(["resume", "run", "--iterations", "3", "--task=gear.py:make"]) == 0
     forget_tasks()
 

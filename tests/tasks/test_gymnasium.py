@@ -299,7 +299,7 @@ def test_a_worker_loads_neither_jax_nor_moqd():
         ({"objectives": {"a": lambda info: [1, 2]}}, "an objective .* is not one number"),
         ({"env_options": {"legs": 3}}, "cannot be made .TypeError: .*legs.* look at env_options"),
         ({"features": {"a": foot_contact("toe")}}, "'a' cannot be observed .LookupError: .* 'toe', only .*foot_geom"),
-        ({"features": {"a": Feature(lambda trajectory: 1, (1, 0))}}, r"feature_bounds\[0\] is \(1, 0\)"),
+        ({"features": {"a": Feature(lambda trajectory: 1, (1, 0))}}, r"the range of feature 'a' is \(1, 0\)"),
         ({"episode_length": 0}, "episode_length is 0; give a whole number"),
         ({"hidden_sizes": (0,)}, r"hidden_sizes is \(0,\); give a list"),
         ({"resamples": 0}, "resamples is 0; give a whole number"),

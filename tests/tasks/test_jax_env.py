@@ -281,7 +281,7 @@ ANY = (lambda state: state.obs[0], (0.0, 1.0))
         (Cart(), {"features": {"all": (lambda state: state.obs, (0.0, 1.0))}}, r"feature 'all'.*is of shape \(2,\)"),
         (Cart(), {"features": {"a": (*ANY, "last")}}, r"the feature 'a' is .*'last'\); give \(function of the state"),
         (Cart(), {"features": {"a": ANY[:1]}}, r"the feature 'a' is .*; give \(function of the state"),
-        (Cart(), {"features": {"a": (ANY[0], (1.0, 0.0))}}, r"feature_bounds\[0\] is \(1.0, 0.0\)"),
+        (Cart(), {"features": {"a": (ANY[0], (1.0, 0.0))}}, r"the range of feature 'a' is \(1.0, 0.0\)"),
         (Cart(), {"minimised": ["efort"]}, "unknown objective 'efort' of minimised; did you mean 'effort'"),
         (Cart(), {"episode_length": 0}, "episode_length is 0; give a whole number of at least 1"),
         (Cart(), {"hidden_sizes": (0,)}, r"hidden_sizes is \(0,\); give a list of whole numbers"),

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -87,7 +87,7 @@ class Task(ABC):
     options: Mapping[str, Any] | None = field(default=None, repr=False)
     """What `make_task` was given, which makes the task again; None for a task of the user's own."""
 
-    space: Space | None = field(default=None, init=False, repr=False)
+    space = cast(Space | None, None)  # not a field: only tasks of parameters have one
     """Where solutions are plain parameters, these."""
     uses_devices: ClassVar[bool] = False
     """Whether `evaluate` spreads its batch over the local devices."""
