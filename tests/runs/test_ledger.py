@@ -97,7 +97,8 @@ def test_there_are_as_many_calls_as_designs(name, tmp_path):
             np.testing.assert_array_equal(part, np.asarray(said, float))
 
 
-@pytest.mark.parametrize("name", only(["nsga2-small"], OPTIONS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIONS)
 def test_a_space_without_new_designs_is_no_reason_to_stop(name):
     calls: list = []
     task = tiny(calls)
@@ -360,6 +361,7 @@ def test_killed_before_its_first_checkpoint_it_still_knows_what_it_took_over(coa
     assert run.metrics["reused_evaluations"].tolist() == expected.metrics["reused_evaluations"].tolist()
 
 
+@pytest.mark.slow
 def test_what_failed_elsewhere_is_tried_here_and_what_was_resumed_with_another_function_is_not_believed(tmp_path):
     task = moqd.FunctionTask(counted(tmp_path / "calls", lambda teeth, *_: teeth == 5), **NAMES)
     first = moqd.run("mome", task, iterations=8, out=tmp_path / "run", **OPTIONS["mome"])

@@ -37,6 +37,7 @@ def task():
     return moqd.FunctionTask(None, **NAMES)
 
 
+@pytest.mark.slow
 def test_telling_by_hand_is_a_run_of_the_function(task, tmp_path, rng):
     direct = moqd.FunctionTask(brew, **NAMES)
     expected = moqd.run(moqd.make_algorithm("mome", direct, **OPTIONS), direct, iterations=2, seed=3)

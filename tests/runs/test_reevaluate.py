@@ -63,6 +63,7 @@ def run_of(task, folder):
     )
 
 
+@pytest.mark.slow
 def test_luck_does_not_survive_and_merit_does(tmp_path):
     lucky = run_of(moqd.FunctionTask(on_host, noisy=True, **NAMES), tmp_path / "lucky")
     calls = []

@@ -206,7 +206,8 @@ def test_a_rollout_ends_when_all_its_episodes_have():
     assert max(count) + 1 == length[fell].max() < 60
 
 
-@pytest.mark.parametrize("name", each(["ant-2", "hopper-2", "walker-2"], slow=["ant-2", "walker-2"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ant-2", "hopper-2", "walker-2"])
 def test_one_and_two_devices_agree(name, monkeypatch):
     task = task_of(name, episode_length=50)
     two = task.evaluate(jax.random.key(0), genotype_of(name, 32))
