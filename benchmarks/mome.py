@@ -10,11 +10,20 @@ from moqd import make_algorithm, make_task
 from moqd.runs.loop import Loop
 
 ITERATIONS = 100
+PAPER = {
+    "variation": "iso-line",
+    "iso_sigma": 0.005,
+    "line_sigma": 0.05,
+    "ga_batch": 256,
+    "crowding": False,
+    "guided": False,
+}
+"""The paper's settings, which QDax can have too; defaults for plain parameters are others."""
 
 
 def measure(num_parameters: int) -> Measured:
     task = make_task("rastrigin-2", num_parameters=num_parameters)
-    loop = Loop(make_algorithm("mome", task), task, 0)
+    loop = Loop(make_algorithm("mome", task, **PAPER), task, 0)
     loop.start()
 
     def ours() -> object:
