@@ -94,11 +94,11 @@ def _parts(p2c: Iterations) -> dict[str, Callable[[], object]]:
     key, state = jax.random.key(0), jax.tree.map(jnp.copy, p2c.state)  # which the next iteration takes away
     with calls_of_parts() as calls:
         offspring = p2c.algorithm.ask(key, state)
-    calls |= PartsOfTell(p2c.algorithm)(key, state, offspring, p2c.loop._evaluate(key, offspring.genotype))
+    calls |= PartsOfTell(p2c.algorithm)(key, state, offspring, p2c.loop._evaluator(key, offspring.genotype))
     vary, train_once = calls["policy_gradient_variation"], calls["training"]
     return {
         "policy-gradient variation": lambda: vary.function(*vary.arguments),
-        "rollout": lambda: p2c.loop._evaluate(key, offspring.genotype),
+        "rollout": lambda: p2c.loop._evaluator(key, offspring.genotype),
         "training": lambda: train_once.function(*train_once.arguments),
     }
 

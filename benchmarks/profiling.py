@@ -63,7 +63,7 @@ class Thirds:
         return self.offspring
 
     def evaluate(self) -> object:
-        self._evaluation = self._run.loop._evaluate(self._keys[1], self.offspring.genotype)
+        self._evaluation = self._run.loop._evaluator(self._keys[1], self.offspring.genotype)
         return self._evaluation
 
     def tell(self) -> object:
@@ -78,7 +78,7 @@ def _parts(name: str, run: Iterations) -> Iterator[Part]:
     offspring, state = iteration.offspring, jax.tree.map(jnp.copy, run.state)  # which the next iteration takes away
     with calls_of_parts() as parts:
         run.algorithm.ask(key, state)
-    parts |= PartsOfTell(run.algorithm)(key, state, offspring, run.loop._evaluate(key, offspring.genotype))
+    parts |= PartsOfTell(run.algorithm)(key, state, offspring, run.loop._evaluator(key, offspring.genotype))
     vary, train = parts["policy_gradient_variation"], parts["training"]
     archive = Ours("full", 128, num_parameters(offspring.genotype) // offspring.source.shape[0])
     calls: dict[str, Callable[[], object]] = {
