@@ -39,6 +39,10 @@ say(lambda: moqd.make_algorithm("mome-p2c", hopper, critic_hidden_sizes=256))
 say(lambda: moqd.use_devices("two"))
 say(lambda: moqd.make_algorithm("mome", task, num_cells="ten"))
 say(lambda: moqd.run("mome", task, num_cells=(10, 10, 10), iterations=1))
+say(lambda: moqd.pick("runs/mine"))
+say(lambda: moqd.regrid("runs/mine", 9))
+say(lambda: moqd.explore("runs/mine"))
+say(lambda: moqd.explore(["runs/mine"]))
 """
 
 
@@ -70,4 +74,5 @@ def test_wrong_types_get_one_sentence():
         "num_cells is 'ten'; give a whole number of at least 1, or a list of them.",
         "num_cells is (10, 10, 10), a grid over 3 features, but task 'arm-2' has 2 (hand x, hand y); give one number "
         "for each feature, or a single whole number.",
+        *["run is 'runs/mine'; give a run, such as load_run('runs/mine')."] * 4,
     ]

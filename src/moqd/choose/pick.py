@@ -26,7 +26,7 @@ from moqd.core.types import Genotype
 from moqd.io.errors import InputError, known_name, listed, unknown_name
 from moqd.io.lazy import later
 from moqd.io.options import checked_seed
-from moqd.runs.folder import Run
+from moqd.runs.folder import Run, checked_run
 from moqd.runs.table import Column, Solutions, columns_of, told_apart
 from moqd.tasks import FunctionTask, Replay, Task
 from moqd.tasks.evaluate import Evaluator
@@ -173,7 +173,7 @@ def pick(
     name; "speed (feature)" names another), one of <=, >=, <, >, == and !=, and a value in the user's units. With
     `feature`, only the cell of that feature is considered, or the nearest cell that has a solution within the limits.
     """
-    solutions = run.solutions()
+    solutions = checked_run(run).solutions()
     choice = choose(run, solutions, preference, feature=feature, limits=limits, rule=rule)
     return solution_of(run, solutions, choice.row, rule, choice.value)
 

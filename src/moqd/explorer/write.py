@@ -16,7 +16,7 @@ from moqd.explorer.content import content_of
 from moqd.explorer.gaits import record
 from moqd.io.errors import InputError, known_name
 from moqd.io.files import write_text
-from moqd.runs.folder import Run
+from moqd.runs.folder import Run, checked_run
 
 SCRIPTS = (
     "dom.js",
@@ -73,7 +73,7 @@ def write_explorer(
 
     `gaits` is "some" (of the solutions that one looks at first, within the budget in megabytes), "all" or "none".
     """
-    runs = [runs] if isinstance(runs, Run) else runs
+    runs = [runs] if isinstance(runs, Run | str | os.PathLike) else runs
     check_together(runs)
     if path is None and runs[0].path is not None:
         path = runs[0].path / EXPLORER
@@ -107,7 +107,7 @@ def check_together(runs: Sequence[Run]) -> None:
     """Runs on one page must have the same objectives and features."""
     if not runs:
         raise InputError("there is no run to show; give at least one.")
-    tasks = [run.task for run in runs]
+    tasks = [checked_run(run).task for run in runs]
     kinds = [(task.objective_names, sorted(task.minimised), task.feature_names, task.feature_bounds) for task in tasks]
     for run, kind in zip(runs, kinds, strict=True):
         if kind != kinds[0]:

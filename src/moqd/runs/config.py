@@ -192,7 +192,7 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the bits of a result depend on beside the settings; None where a file does not say it."""
+    """What the bits of a result depend on besides the settings; None where a file does not say it."""
 
     versions: Mapping[str, str] | None = None
     xla_flags: tuple[str, ...] | None = None

@@ -192,6 +192,13 @@ def write_snapshot(folder: Path, iteration: int, archive: Archive) -> None:
     files.write_tensors(path, {name: files.whole(array) for name, array in content.items()})
 
 
+def checked_run(run: Run) -> Run:
+    """The run, which must be one, and not its folder."""
+    if not isinstance(run, Run):
+        raise InputError(f"run is {str(run)!r}; give a run, such as load_run('runs/mine').")
+    return run
+
+
 def load_run(path: str | os.PathLike[str], *, task: Task | None = None) -> Run:
     """A run from its folder.
 

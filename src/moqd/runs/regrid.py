@@ -15,7 +15,16 @@ from moqd.core.tessellation import NumCells
 from moqd.io.errors import InputError
 from moqd.io.files import write_text
 from moqd.io.options import is_count
-from moqd.runs.folder import ARCHIVE, METRICS_CSV, Run, columns_of, table_of, write_archive, write_config
+from moqd.runs.folder import (
+    ARCHIVE,
+    METRICS_CSV,
+    Run,
+    checked_run,
+    columns_of,
+    table_of,
+    write_archive,
+    write_config,
+)
 from moqd.runs.packing import on_host
 from moqd.runs.start import new_folder
 
@@ -32,7 +41,7 @@ def regrid(run: Run, num_cells: NumCells, *, out: str | os.PathLike[str] | None 
     if not all(map(is_count, num_cells if isinstance(num_cells, tuple) else (num_cells,))) or num_cells == ():
         wanted = "a whole number of at least 1, or one for each feature"
         raise InputError(f"num_cells is {num_cells!r}; give {wanted}.")
-    old, task, config = run.archive, run.task, run.config
+    old, task, config = checked_run(run).archive, run.task, run.config
     genotype = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), old.genotype)
     empty = archive_for(task, genotype, num_cells=num_cells, front_length=old.valid.shape[1])
     archive = on_host(added(empty, [old]))

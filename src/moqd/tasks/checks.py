@@ -46,7 +46,7 @@ def is_interval(value: object) -> bool:
 
 
 def numbers(value: object) -> Float[np.ndarray, "..."]:
-    """The value as an array of floats; NaN, which no check lets pass, if it is none."""
+    """The value as an array of floats; if it is not a number, NaN, which no check accepts."""
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):

@@ -117,7 +117,7 @@ function clipped(name, title = name) {
     ...(end ? [element("span", {}, letters.slice(-end).join(""))] : []));
 }
 
-/** A small text beside the pointer or the focus: a title and lines. */
+/** A tooltip next to the pointer or the focus: a title and lines. */
 const tooltip = {
   show(x, y, title, lines) {
     const box = byId("tooltip");

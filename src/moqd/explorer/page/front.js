@@ -38,7 +38,7 @@ function createFront(parts, onChoose) {
     parts.facts.title = textOf(Infinity);
   }
 
-  /** What is said of a solution beside the pointer: a title, and lines. */
+  /** The tooltip of a solution: a title, and lines. */
   function hoverLines(row) {
     const { run, recommended, best } = drawn;
     const values = objectivesOf(run, row);

@@ -62,7 +62,7 @@ function scatterOf(view, rows, width, height, onChoose, linesOf) {
 
 /**
  * The points of a front over the global front, at `placeOf(row)`. `view` is what the front draws, `rows` are those of
- * the cell; `linesOf` says what is shown beside the pointer, and `onChoose` gets the row that is clicked.
+ * the cell; `linesOf` gives the lines of the tooltip, and `onChoose` gets the row that is clicked.
  */
 function drawPoints(svg, view, rows, placeOf, onChoose, linesOf) {
   const { run, solution, recommended, best, playable } = view;
