@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from moqd.core import preferences
 from moqd.core.archive import Archive, Parents, add, empty_archive
-from moqd.core.tessellation import NumCells, centroids
+from moqd.core.tessellation import NumCells, centroids, nearest_cell
 from moqd.core.types import Evaluation, Genes, Genotype, Info, Key, Offspring, Preference, Source
+from moqd.core.volume import improvement
 from moqd.io.errors import InputError
 from moqd.tasks.task import Task
 from moqd.variation.mixture import (
@@ -50,6 +51,24 @@ def add_by_crowding(
 ) -> tuple[Archive, Bool[Array, "batch"]]:
     """`add`, which needs no key, where one that does could be."""
     return add(archive, offspring, evaluation)
+
+
+def hypervolume_added(archive: Archive, task: Task, evaluation: Evaluation) -> Float[Array, "batch"]:
+    """By how much each solution alone would raise the hypervolume of its cell, before it is added.
+
+    In units of the ranges from the reference point (the worst member of the archive, if the task has none) to the best.
+    """
+    worst = jnp.min(archive.fitness, axis=(0, 1), where=archive.valid[..., None], initial=jnp.inf)
+    best = jnp.max(archive.fitness, axis=(0, 1), where=archive.valid[..., None], initial=-jnp.inf)
+    known = jnp.any(archive.valid)
+    if task.reference_point is not None:
+        worst = jnp.asarray(np.asarray(task.reference_point) * task.direction, jnp.float32)
+    unit = jnp.where(known & (best > worst), best - worst, 1)
+    worst = jnp.where(known, worst, 0)
+    cell = nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds)
+    scaled = lambda fitness: (fitness - worst[(None,) * (fitness.ndim - 1)]) / unit[(None,) * (fitness.ndim - 1)]  # noqa: E731
+    added = jax.vmap(improvement)(scaled(evaluation.fitness), scaled(archive.fitness[cell]), archive.valid[cell])
+    return jnp.where(evaluation.feasible, added, 0)
 
 
 class Algorithm(NamedTuple):

@@ -7,7 +7,7 @@ its parts are compiled here one by one. `tell` is compiled as a whole, on one de
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,16 @@ from moqd.algorithms.algorithm import ArchiveConfig, add_by_crowding, chance, se
 from moqd.core.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
 from moqd.core.networks import MLP, Policy, apply_policy, fold_standardisation
 from moqd.core.types import Evaluation, Key, Offspring
-from moqd.io.errors import InputError
+from moqd.io.errors import InputError, unknown_name
 from moqd.rl.buffer import Buffer, Steps, capacity_of, empty_buffer, insert, sample, sample_obs
 from moqd.rl.running_stats import RunningStats, empty_stats, standardise, update
 from moqd.rl.td3 import Agent, Losses, TD3Config
 from moqd.tasks.task import Task
 from moqd.variation.mixture import Credit, VariationConfig
+
+AfterFall = Literal["nothing", "costs", "worst"]
+WORST = 2.0
+"""Standard deviations below the mean at which `after_fall="worst"` charges an objective."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +43,17 @@ class GradientConfig(TD3Config, VariationConfig, ArchiveConfig):
     """Gradient steps that make one such offspring."""
     policy_learning_rate: float = 1e-3
     """Adam's step size for these."""
+    pg_minibatch: int = field(default=0, metadata={"least": 0, "before": 0})
+    """Transitions per step of the policy-gradient variation; 0 means as many as in training."""
     buffer_size: int = 1_000_000
     """Capacity of the replay buffer; the oldest transitions are discarded first."""
     center_rewards: bool = False
     """Whether rewards, which are divided by their standard deviation, have their mean subtracted too."""
     standardise_obs: bool = True
     """Whether the critics see observations standardised, as rewards are (policies and actor see them as they are)."""
+    after_fall: AfterFall = field(default="nothing", metadata={"before": "nothing"})
+    """What the critics expect after a fall: no reward at all (the paper), costs that go on at their mean while gains
+    stop, or rewards that are about the worst of those seen."""
     crowding: bool = True
     """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
 
@@ -73,6 +82,8 @@ def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
         raise InputError(f"discount is {config.discount}; give a number below 1, or values would not stay finite.")
     if config.tau > 1:
         raise InputError(f"tau is {config.tau}; give a number from 0 to 1, a share of the way to what is trained.")
+    if config.after_fall not in get_args(AfterFall):
+        raise unknown_name("after_fall", config.after_fall, get_args(AfterFall))
     if not config.critic_hidden_sizes:
         raise InputError("critic_hidden_sizes is empty; give at least one hidden layer, such as (256, 256).")
     return task.policy
@@ -106,7 +117,15 @@ def remember(experience: Experience, evaluation: Evaluation, config: GradientCon
 def recall(key: Key, experience: Experience, config: GradientConfig) -> Steps:
     """The minibatches of one training, with rewards standardised by the newest statistics."""
     steps = sample(key, experience.buffer, (config.critic_steps, config.minibatch))
-    return steps._replace(reward=standardise(experience.reward_stats, steps.reward, center=config.center_rewards))
+    scaled = partial(standardise, experience.reward_stats, center=config.center_rewards)
+    reward = scaled(steps.reward)
+    if config.after_fall != "nothing":
+        # A fall cuts the bootstrap, so what would follow is charged at once: the same reward at every step for ever.
+        stats = experience.reward_stats
+        each = jnp.minimum(stats.mean, 0) if config.after_fall == "costs" else stats.mean - WORST * stats.scale
+        rest = config.discount / (1 - config.discount) * scaled(each)
+        reward += jnp.where(steps.terminated[..., None], rest[None, None], 0)
+    return steps._replace(reward=reward)
 
 
 @jax.jit
@@ -164,7 +183,7 @@ def build_operators(config: GradientConfig, task: Task) -> Operators:
 
     @jax.jit
     def recall_obs(key: Key, buffer: Buffer) -> jax.Array:
-        return sample_obs(key, buffer, (config.pg_steps, config.minibatch))
+        return sample_obs(key, buffer, (config.pg_steps, config.pg_minibatch or config.minibatch))
 
     add = add_by_crowding if config.crowding else add_uniform
     return Operators(select, vary, credited, by_chance.initial_credit, recall_obs, add)

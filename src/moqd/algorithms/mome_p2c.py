@@ -10,7 +10,8 @@ Quality-Diversity".
         evaluate; store transitions in the replay buffer; train actor and critics
         crowding-based addition to the archive
 
-The ablations are other values of `pg_preferences`, `crowding` and the three batches.
+The ablations are other values of `pg_preferences`, `crowding` and the three batches; MOME-P2C-plus is other values of
+these and of what `GradientConfig` adds (docs/mome-p2c-plus.md).
 Deviations: see docs/deviations.md.
 """
 
@@ -25,6 +26,7 @@ from moqd.algorithms.algorithm import (
     Draw,
     archive_for,
     concatenate,
+    hypervolume_added,
     init_key,
     offspring_of,
     random_offspring,
@@ -44,6 +46,7 @@ from moqd.core import preferences
 from moqd.core.archive import Archive, Parents
 from moqd.core.networks import MLP
 from moqd.core.parts import part
+from moqd.core.preferences import Gains, no_gains
 from moqd.core.types import Evaluation, Info, Key, Offspring, Preference, Source
 from moqd.io.errors import InputError, unknown_name
 from moqd.rl.td3 import Agent, Losses, init_agent, train
@@ -52,7 +55,8 @@ from moqd.variation.actor_injection import inject
 from moqd.variation.mixture import Credit
 from moqd.variation.policy_gradient import improve
 
-PgPreferences = Literal["uniform", "one-hot", "parent"]
+PgPreferences = Literal["uniform", "one-hot", "parent", "mixed", "adaptive"]
+ActorPreferences = Literal["uniform", "adaptive"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +69,10 @@ class MomeP2CConfig(GradientConfig):
     actor_batch: int = field(default=64, metadata={"least": 0})
     """Offspring per iteration that are the actor at a preference: one-hot for each objective, the others uniform."""
     pg_preferences: PgPreferences = "uniform"
-    """What gradients aim for: uniform on the simplex, one-hot in equal shares, or the preference the parent carries."""
+    """What gradients aim for: uniform on the simplex, one-hot in equal shares, the preference the parent carries, half
+    one-hot and half uniform (mixed), or more often what has added hypervolume (adaptive)."""
+    actor_preferences: ActorPreferences = field(default="uniform", metadata={"before": "uniform"})
+    """Where the actor is injected beyond the one-hot preferences: uniform on the simplex, or adaptive as above."""
 
 
 class MomeP2CState(NamedTuple):
@@ -74,6 +81,9 @@ class MomeP2CState(NamedTuple):
     experience: Experience
     credit: Credit | None = None
     """Of the operators of Iso+LineDD's place, where their shares adapt."""
+    pg_gains: Gains | None = None
+    """What preferences have gained, where they adapt."""
+    actor_gains: Gains | None = None
 
 
 def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
@@ -83,16 +93,23 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
     _check(config, batch, num_objectives)
 
     @jax.jit
-    def sample_pg_preference(key: Key, parents: Parents) -> Preference:
+    def sample_pg_preference(key: Key, parents: Parents, gains: Gains | None) -> Preference:
+        if gains is not None:
+            return preferences.adaptive(key, config.pg_batch, gains)
         if config.pg_preferences == "one-hot":
             return preferences.one_hot(config.pg_batch, num_objectives)
+        if config.pg_preferences == "mixed":
+            return preferences.mixed(key, config.pg_batch, num_objectives)
         if config.pg_preferences == "parent":
             return parents.preference
         return preferences.uniform(key, config.pg_batch, num_objectives)
 
     @jax.jit
-    def inject_actor(key: Key, actor: MLP) -> Offspring:
-        preference = preferences.uniform_and_one_hot(key, config.actor_batch, num_objectives)
+    def inject_actor(key: Key, actor: MLP, gains: Gains | None) -> Offspring:
+        if gains is None:
+            preference = preferences.uniform_and_one_hot(key, config.actor_batch, num_objectives)
+        else:
+            preference = preferences.adaptive(key, config.actor_batch, gains)
         return offspring_of(Source.ACTOR, inject(actor, preference), preference)
 
     def init(key: Key) -> tuple[MomeP2CState, Offspring]:
@@ -102,6 +119,8 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
             agent=init_agent(init_key(key, Draw.AGENT), policy, num_objectives, config, conditioned=True),
             experience=empty_experience(policy, num_objectives, config),
             credit=initial_credit(),
+            pg_gains=no_gains(num_objectives) if config.pg_preferences == "adaptive" else None,
+            actor_gains=no_gains(num_objectives) if config.actor_preferences == "adaptive" else None,
         ), offspring
 
     @part("policy_gradient_variation")
@@ -110,7 +129,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
             return []
         key_select, key_preference, key_obs = keys
         parents = select(key_select, state.archive, config.pg_batch)
-        preference = sample_pg_preference(key_preference, parents)
+        preference = sample_pg_preference(key_preference, parents, state.pg_gains)
         obs = recall_obs(key_obs, state.experience.buffer)
         critic = critic_for_variation(state.agent, state.experience)
         genotype = improve(parents.genotype, preference, critic, obs, learning_rate=config.policy_learning_rate)
@@ -121,7 +140,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         offspring = vary_by_gradient(keys_pg, state)  # Preference-conditioned policy-gradient variation
         offspring += vary(key_ga, key_line, state.archive, state.credit)  # Iso+LineDD variation
         if config.actor_batch:  # Actor injection
-            offspring.append(inject_actor(key_actor, state.agent.actor))
+            offspring.append(inject_actor(key_actor, state.agent.actor, state.actor_gains))
         return concatenate(*offspring)
 
     @part("training")
@@ -130,12 +149,27 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         minibatches = recall(key_recall, experience, config)
         return train(key_train, agent, minibatches, config, experience.obs_stats)
 
+    def updated_gains(
+        state: MomeP2CState, offspring: Offspring, evaluation: Evaluation
+    ) -> tuple[Gains | None, Gains | None]:
+        if state.pg_gains is None and state.actor_gains is None:
+            return None, None
+        added = hypervolume_added(state.archive, task, evaluation)
+
+        def updated(gains: Gains | None, source: Source) -> Gains | None:
+            made = offspring.source == int(source)
+            return None if gains is None else preferences.with_gains(gains, offspring.preference, added, made)
+
+        return updated(state.pg_gains, Source.PG), updated(state.actor_gains, Source.ACTOR)
+
     def tell(key: Key, state: MomeP2CState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeP2CState, Info]:
         *keys_learn, key_add = jax.random.split(key, 3)
         experience = remember(state.experience, evaluation, config)
         agent, losses = learn(keys_learn, state.agent, experience)
+        pg_gains, actor_gains = updated_gains(state, offspring, evaluation)
         archive, added = add(key_add, state.archive, offspring, evaluation)
-        state = MomeP2CState(archive, agent, experience, credited(state.credit, offspring, added))
+        credit = credited(state.credit, offspring, added)
+        state = MomeP2CState(archive, agent, experience, credit, pg_gains, actor_gains)
         return state, Info(added, offspring.source, learning_metrics(losses, experience))
 
     return Algorithm(name, config, init, ask, tell, needs_transitions=True, uses_devices=True)
@@ -144,6 +178,8 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
 def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:
     if config.pg_preferences not in get_args(PgPreferences):
         raise unknown_name("pg_preferences", config.pg_preferences, get_args(PgPreferences))
+    if config.actor_preferences not in get_args(ActorPreferences):
+        raise unknown_name("actor_preferences", config.actor_preferences, get_args(ActorPreferences))
     if batch == 0:
         raise InputError("pg_batch, ga_batch and actor_batch are all 0; give at least one of them some offspring.")
     if 0 < config.actor_batch < num_objectives:

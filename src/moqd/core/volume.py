@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 EXACT_OBJECTIVES = 3
 SAMPLES = 2048
+UNROLLED = 16
 SECTIONS, ROUNDS = 16, 2
 """How `anneal` searches: the number of parts into which each round divides the interval, and the number of rounds."""
 
@@ -105,6 +106,8 @@ def _volume(front: _Sorted, clip: Point) -> Volume:
 
 def _area(width: Float[Array, "front"], height: Float[Array, "slabs front"]) -> Float[Array, "slabs"]:
     """Of staircases of descending widths. A loop of a dozen turns, unrolled, is one fused operation."""
+    if width.size > UNROLLED:
+        return jnp.sum(_steps(width)[None, :] * jax.lax.cummax(height, axis=1), axis=1)
     step, highest, area = _steps(width), jnp.zeros(height.shape[0]), jnp.zeros(height.shape[0])
     for i in range(width.size):
         highest = jnp.maximum(highest, height[:, i])
