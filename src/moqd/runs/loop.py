@@ -7,6 +7,7 @@ does a task or an algorithm that spreads its batch over the devices, so that onl
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -98,7 +99,7 @@ class Loop:
         self._keys_again = jax.jit(keys_again)
         self._random = jax.jit(lambda key: random_offspring(key, task, self.batch))
         self._spread = task.uses_devices or algorithm.uses_devices
-        self._init_offspring = jax.jit(lambda key: algorithm.init(key)[1])
+        self._init: Any = jax.jit(lambda key: strongly_typed(algorithm.init(key)))
         self._ask: Any = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
         self._evaluator = Evaluator(task, transitions=algorithm.needs_transitions)
         self._tell: Any = jax.jit(self._tell_and_count, donate_argnums=1)
@@ -265,14 +266,30 @@ class Loop:
         return self.ledger.evaluate(key, designs or self.ledger.designs(genotype), int(iteration), journal)
 
     def _compile_ahead(self) -> None:
-        """One program after the other, each time giving back what compiling took, so that the peak is that of one."""
-        offspring, carry = self._offspring, self.carry_shapes()
-        if not self._algorithm.uses_devices:
-            self._ask = self._ask.lower(*shapes_on_one((self._root, jnp.int32(0), self._state))).compile()
+        """All at once if the algorithm learns: its buffer will take the memory anyway. Otherwise one program after the
+        other, each time giving back what compiling took, so that the peak is that of one."""
+        evaluation = self._evaluator.lower(self._root, self._offspring.genotype)
+        told = shapes_on_one((self._root, self.carry_shapes(), self._offspring, evaluation))
+        asked = shapes_on_one((self._root, jnp.int32(0), self._state))
+
+        def compile_one(name: str, *arguments: Any) -> None:
+            setattr(self, name, getattr(self, name).lower(*arguments).compile())
+
+        if self._algorithm.uses_devices:
+            with ThreadPoolExecutor() as pool:
+                for one in [
+                    pool.submit(self._evaluator.compile),
+                    pool.submit(compile_one, "_tell", *told),
+                    pool.submit(compile_one, "_init", self._root),
+                ]:
+                    one.result()
             release_memory()
-        evaluation = self._evaluator.compile(self._root, offspring.genotype)
+            return
+        compile_one("_ask", *asked)
         release_memory()
-        self._tell = self._tell.lower(*shapes_on_one((self._root, carry, offspring, evaluation))).compile()
+        self._evaluator.compile()
+        release_memory()
+        compile_one("_tell", *told)
         release_memory()
 
     def _ask_or_init(self, key: Key, iteration: Int[Array, ""], state: Any) -> Offspring:
@@ -285,7 +302,7 @@ class Loop:
         if iteration < 2:
             self._tidy()
         # Always on the same device, that for which `tell` is compiled.
-        offspring = on_one(self._init_offspring(key) if iteration == 0 else self._algorithm.ask(key, state))
+        offspring = on_one(self._first if iteration == 0 else self._algorithm.ask(key, state))
         if iteration < 2:  # which compiled something
             self._tidy()
         return offspring
@@ -325,8 +342,7 @@ class Loop:
         return Carry(strongly_typed(state), progress), info.metrics
 
     def _first_carry(self) -> Carry:
-        init = jax.jit(lambda key: strongly_typed(self._algorithm.init(key)[0]))
-        state = init(key_for(self._root, jnp.int32(0), Purpose.ASK))
+        state, self._first = self._init(key_for(self._root, jnp.int32(0), Purpose.ASK))
         carry = Carry(state, self._no_progress())
         return on_one(carry) if self._spread else carry
 

@@ -37,12 +37,15 @@ class Evaluator:
             return self._program(key, genotype)
         return on_one(self._program(*on_all((key, genotype))))
 
-    def compile(self, key: Any, genotype: Any) -> Any:
-        """Compiles it ahead for such arguments, of which only shapes count; the shapes of what it gives."""
+    def lower(self, key: Any, genotype: Any) -> Any:
+        """Traces it ahead for such arguments, of which only shapes count; the shapes of what it gives."""
         shapes = shapes_on_all if self._task.uses_devices else shapes_on_one
-        lowered = self._program.lower(*shapes((key, genotype)))
-        self._program = lowered.compile()
-        return lowered.out_info
+        self._program = self._program.lower(*shapes((key, genotype)))
+        return self._program.out_info
+
+    def compile(self) -> None:
+        """After `lower`."""
+        self._program = self._program.compile()
 
 
 def evaluate_first(
