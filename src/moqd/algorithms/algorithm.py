@@ -71,6 +71,15 @@ def hypervolume_added(archive: Archive, task: Task, evaluation: Evaluation) -> F
     return jnp.where(evaluation.feasible, added, 0)
 
 
+class Pace(NamedTuple):
+    """Of an algorithm with two kinds of generation, whose shares follow what they gain in the time that they take."""
+
+    learns: Callable[[Any], Bool[Array, ""]]
+    """Whether the generation that comes after a state learns; they take turns until the cost is known."""
+    with_cost: Callable[[Any, float], Any]
+    """The state, told how many times as long a generation with learning takes as one without."""
+
+
 class Algorithm(NamedTuple):
     """An algorithm is three pure functions; randomness comes in as the key."""
 
@@ -87,6 +96,8 @@ class Algorithm(NamedTuple):
     """Whether `tell` reads `evaluation.transitions`, which are made only then."""
     uses_devices: bool = False
     """Whether `ask` spreads its work over the local devices; then it compiles its parts itself."""
+    pace: Pace | None = None
+    """If it wants to know what its generations cost, which is measured once and recorded with the run."""
 
 
 def is_batch(option: str) -> bool:

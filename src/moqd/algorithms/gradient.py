@@ -149,8 +149,8 @@ class Operators(NamedTuple):
     """The compiled parts of `ask`, and addition."""
 
     select: Callable[[Key, Archive, int], Parents]
-    vary: Callable[[Key, Key, Archive, Credit | None], list[Offspring]]
-    """Selection and variation by chance: `ga_batch` offspring, none if that is 0."""
+    vary: Callable[[Key, Key, Archive, Credit | None, int], list[Offspring]]
+    """Selection and variation by chance: so many offspring, none if that is 0."""
     credited: Callable[[Credit | None, Offspring, jax.Array], Credit | None]
     """What the operators of that variation did in a batch, of which the whole is given and who of it was added."""
     initial_credit: Callable[[], Credit | None]
@@ -171,10 +171,10 @@ def build_operators(config: GradientConfig, task: Task) -> Operators:
     by_chance = chance(config, task)
     vary_selected = jax.jit(by_chance.vary)
 
-    def vary(key_select: Key, key_vary: Key, archive: Archive, credit: Credit | None) -> list[Offspring]:
-        if config.ga_batch == 0:
+    def vary(key_select: Key, key_vary: Key, archive: Archive, credit: Credit | None, number: int) -> list[Offspring]:
+        if number == 0:
             return []
-        parents = select(key_select, archive, by_chance.num_parents * config.ga_batch)
+        parents = select(key_select, archive, by_chance.num_parents * number)
         return [vary_selected(key_vary, parents, credit)]
 
     def credited(credit: Credit | None, offspring: Offspring, added: jax.Array) -> Credit | None:

@@ -10,20 +10,21 @@ Quality-Diversity".
         evaluate; store transitions in the replay buffer; train actor and critics
         crowding-based addition to the archive
 
-The ablations are other values of `pg_preferences`, `crowding` and the three batches; MOME-P2C-plus is other values of
-these and of what `GradientConfig` adds (docs/mome-p2c-plus.md).
+The ablations are other values of `pg_preferences`, `crowding` and the three batches.
 Deviations: see docs/deviations.md.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
+import jax.numpy as jnp
 
 from moqd.algorithms.algorithm import (
     Algorithm,
     Draw,
+    Pace,
     archive_for,
     concatenate,
     hypervolume_added,
@@ -31,6 +32,7 @@ from moqd.algorithms.algorithm import (
     offspring_of,
     random_offspring,
 )
+from moqd.algorithms.effort import Effort, initial_effort, with_generation
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
@@ -73,6 +75,12 @@ class MomeP2CConfig(GradientConfig):
     one-hot and half uniform (mixed), or more often what has added hypervolume (adaptive)."""
     actor_preferences: ActorPreferences = field(default="uniform", metadata={"before": "uniform"})
     """Where the actor is injected beyond the one-hot preferences: uniform on the simplex, or adaptive as above."""
+    learn_every: int = field(default=1, metadata={"least": 0, "before": 1})
+    """Every so many generations there are offspring of gradients and actor, and training; in the others all offspring
+    are by chance. 0: as often as pays for the time that it takes."""
+    learning_cost: float = field(default=0.0, metadata={"before": 0.0})
+    """For learn_every=0: how many times as long a generation with learning takes as one without; 0: measured at the
+    start of a run, and recorded with it."""
 
 
 class MomeP2CState(NamedTuple):
@@ -84,6 +92,10 @@ class MomeP2CState(NamedTuple):
     pg_gains: Gains | None = None
     """What preferences have gained, where they adapt."""
     actor_gains: Gains | None = None
+    effort: Effort | None = None
+    """What learning costs and gains, where not every generation learns..."""
+    losses: Losses | None = None
+    """...and those of the last one that did."""
 
 
 def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
@@ -121,6 +133,8 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
             credit=initial_credit(),
             pg_gains=no_gains(num_objectives) if config.pg_preferences == "adaptive" else None,
             actor_gains=no_gains(num_objectives) if config.actor_preferences == "adaptive" else None,
+            effort=None if config.learn_every == 1 else initial_effort(config.learning_cost),
+            losses=None if config.learn_every == 1 else Losses(*[jnp.zeros(())] * 3),
         ), offspring
 
     @part("policy_gradient_variation")
@@ -137,8 +151,10 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
 
     def ask(key: Key, state: MomeP2CState) -> Offspring:
         *keys_pg, key_ga, key_line, key_actor = jax.random.split(key, 6)
+        if state.effort is not None and not state.effort.learns:
+            return concatenate(*vary(key_ga, key_line, state.archive, state.credit, batch))
         offspring = vary_by_gradient(keys_pg, state)  # Preference-conditioned policy-gradient variation
-        offspring += vary(key_ga, key_line, state.archive, state.credit)  # Iso+LineDD variation
+        offspring += vary(key_ga, key_line, state.archive, state.credit, config.ga_batch)  # Iso+LineDD variation
         if config.actor_batch:  # Actor injection
             offspring.append(inject_actor(key_actor, state.agent.actor, state.actor_gains))
         return concatenate(*offspring)
@@ -149,30 +165,58 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         minibatches = recall(key_recall, experience, config)
         return train(key_train, agent, minibatches, config, experience.obs_stats)
 
-    def updated_gains(
-        state: MomeP2CState, offspring: Offspring, evaluation: Evaluation
-    ) -> tuple[Gains | None, Gains | None]:
-        if state.pg_gains is None and state.actor_gains is None:
-            return None, None
+    def learn_if_due(
+        keys: Sequence[Key], state: MomeP2CState, experience: Experience
+    ) -> tuple[Agent, Losses, Losses | None]:
+        if state.effort is None:
+            return *learn(keys, state.agent, experience), None
+        kept = state.agent, state.losses
+        agent, losses = jax.lax.cond(state.effort.learns, lambda: learn(keys, state.agent, experience), lambda: kept)
+        return agent, losses, losses
+
+    def what_it_gained(state: MomeP2CState, offspring: Offspring, evaluation: Evaluation) -> dict[str, Any]:
+        """What preferences and kinds of generation have gained, where something follows that."""
+        if not any((state.pg_gains, state.actor_gains, state.effort)):
+            return {}
         added = hypervolume_added(state.archive, task, evaluation)
+        made = {source: offspring.source == int(source) for source in (Source.PG, Source.ACTOR, Source.GA)}
 
         def updated(gains: Gains | None, source: Source) -> Gains | None:
-            made = offspring.source == int(source)
-            return None if gains is None else preferences.with_gains(gains, offspring.preference, added, made)
+            if gains is None:
+                return None
+            return preferences.with_gains(gains, offspring.preference, added, made[source])
 
-        return updated(state.pg_gains, Source.PG), updated(state.actor_gains, Source.ACTOR)
+        effort = state.effort
+        if effort is not None:
+            effort = with_generation(
+                effort, added, made[Source.GA], made[Source.PG] | made[Source.ACTOR], config.learn_every
+            )
+        return {
+            "pg_gains": updated(state.pg_gains, Source.PG),
+            "actor_gains": updated(state.actor_gains, Source.ACTOR),
+            "effort": effort,
+        }
 
     def tell(key: Key, state: MomeP2CState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeP2CState, Info]:
         *keys_learn, key_add = jax.random.split(key, 3)
         experience = remember(state.experience, evaluation, config)
-        agent, losses = learn(keys_learn, state.agent, experience)
-        pg_gains, actor_gains = updated_gains(state, offspring, evaluation)
+        agent, losses, kept = learn_if_due(keys_learn, state, experience)
+        gained = what_it_gained(state, offspring, evaluation)
         archive, added = add(key_add, state.archive, offspring, evaluation)
         credit = credited(state.credit, offspring, added)
-        state = MomeP2CState(archive, agent, experience, credit, pg_gains, actor_gains)
-        return state, Info(added, offspring.source, learning_metrics(losses, experience))
+        metrics = learning_metrics(losses, experience)
+        if state.effort is not None:
+            metrics["learning_cost"] = state.effort.cost
+        state = MomeP2CState(archive, agent, experience, credit, **gained, losses=kept)
+        return state, Info(added, offspring.source, metrics)
 
-    return Algorithm(name, config, init, ask, tell, needs_transitions=True, uses_devices=True)
+    pace = Pace(lambda state: state.effort.learns, with_cost) if config.learn_every == 0 == config.learning_cost else None
+    return Algorithm(name, config, init, ask, tell, needs_transitions=True, uses_devices=True, pace=pace)
+
+
+def with_cost(state: MomeP2CState, cost: float) -> MomeP2CState:
+    assert state.effort is not None
+    return state._replace(effort=state.effort._replace(cost=jnp.float32(cost)))
 
 
 def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:
@@ -180,6 +224,11 @@ def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:
         raise unknown_name("pg_preferences", config.pg_preferences, get_args(PgPreferences))
     if config.actor_preferences not in get_args(ActorPreferences):
         raise unknown_name("actor_preferences", config.actor_preferences, get_args(ActorPreferences))
+    if config.learn_every != 1 and config.variation == "adaptive":
+        raise InputError(
+            "variation is 'adaptive', which follows offspring of every generation, but learn_every is "
+            f"{config.learn_every}; give a fixed mixture, or learn_every=1."
+        )
     if batch == 0:
         raise InputError("pg_batch, ga_batch and actor_batch are all 0; give at least one of them some offspring.")
     if 0 < config.actor_batch < num_objectives:

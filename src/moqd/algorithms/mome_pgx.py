@@ -120,7 +120,7 @@ def mome_pgx(name: str, config: MomePgxConfig, task: Task) -> Algorithm:
     def ask(key: Key, state: MomePgxState) -> Offspring:
         key_pg, key_ga, key_line = jax.random.split(key, 3)
         offspring = vary_by_gradient(key_pg, state)
-        offspring += vary(key_ga, key_line, state.archive, state.credit)
+        offspring += vary(key_ga, key_line, state.archive, state.credit, config.ga_batch)
         return concatenate(*offspring)
 
     def learn_one(key: Key, agent: Agent, experience: Experience, objective: Array) -> tuple[Agent, Losses]:

@@ -178,7 +178,9 @@ def _defaults_again(path: Path, given: Mapping[str, Any], named: str | None) -> 
     resamples = None if hasattr(of_task.config, "resamples") else options.pop("resamples", None)
     task_config = overridden(of_task.config, options, f"task {name!r}")
     if algorithm == config.algorithm.name:
-        algorithm_config = restored(of_algorithm.config, config.algorithm.options, f"algorithm {algorithm!r}")
+        measured = {} if config.learning_cost is None else {"learning_cost": config.learning_cost}
+        owner = f"algorithm {algorithm!r}"
+        algorithm_config = restored(of_algorithm.config, {**config.algorithm.options, **measured}, owner)
     else:
         algorithm_config = of_algorithm.config_for(of_task.build(task_config))
     general = TrainOptions(

@@ -245,6 +245,9 @@ class RunConfig:
     """Offspring per iteration."""
     reference_point: tuple[float, ...] | None = None
     """Where hypervolume is measured from, in the user's units; settled by the first batch."""
+    learning_cost: float | None = None
+    """How many times as long a generation with learning takes, of an algorithm whose effort follows that; measured by
+    the first generations."""
     surroundings: Surroundings = Surroundings()
 
     @classmethod
@@ -262,13 +265,15 @@ class RunConfig:
             initial_solutions=content["seeded"],
             batch=content["batch"],
             reference_point=frozen.get("reference_point"),
+            learning_cost=content.get("learning_cost"),
             surroundings=Surroundings(**{one.name: frozen.get(one.name) for one in fields(Surroundings)}),
         )
 
     def to_json(self) -> dict[str, Any]:
         """The content of config.json."""
         point = None if self.reference_point is None else list(self.reference_point)
-        later = {"minutes": self.minutes, "patience": self.patience, "reference_point": point}
+        later = {name: getattr(self, name) for name in ("minutes", "patience", "learning_cost")}
+        later |= {"reference_point": point}
         return {
             "format": FORMAT,
             "task": self.task.to_json(),
@@ -396,6 +401,7 @@ BEGUN: dict[str, Rule] = {
     "minutes": _or_none(_NUMBER),
     "patience": _or_none(_count(1)),
     "reference_point": _or_none(_NUMBERS),
+    "learning_cost": _or_none(_NUMBER),
     "versions": _or_none(_TABLE),
     "machine": _or_none(_TABLE),
     **dict.fromkeys(("xla_flags", "devices"), _or_none((_list_of(str), "a list of names"))),

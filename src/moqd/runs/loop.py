@@ -6,6 +6,7 @@ does a task or an algorithm that spreads its batch over the devices, so that onl
 `ask` and `evaluate` of a host task stands its ledger, so that no design is evaluated twice.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
@@ -20,6 +21,7 @@ from jaxtyping import Array, Float, Int, UInt
 
 from moqd.algorithms import Algorithm
 from moqd.algorithms.algorithm import random_offspring
+from moqd.algorithms.effort import TURNS
 from moqd.core.archive import Archive
 from moqd.core.devices import on_one, release_memory, shapes_on_one
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
@@ -36,6 +38,9 @@ FAILED_BATCHES = 3
 
 ATTEMPTS = 8
 """How often offspring that were evaluated before are varied again; then as often drawn at random."""
+
+TIMED = TURNS // 2
+"""Generations of either kind by which their cost is measured."""
 
 LARGE = 2**26
 """Bytes of archive and buffer from which on a run takes care of its memory."""
@@ -91,6 +96,8 @@ class Loop:
     """Environment steps up to the last log point; 0 where the task counts none."""
     reference_point: Float[np.ndarray, "objectives"]
     """Maximised, as fitness is."""
+    learning_cost: float | None
+    """How many times as long a generation with learning takes, of an algorithm that asks for it; None until measured."""
 
     def __init__(self, algorithm: Algorithm, task: Task, seed: int) -> None:
         self._algorithm, self._task, self._is_prepared = algorithm, task, False
@@ -111,6 +118,9 @@ class Loop:
     def begin(self, seed: int, known: Sequence[Evaluations] = ()) -> None:
         """Another run, with what is compiled already, and without evaluating again what is known."""
         self._root = jax.random.key(seed)
+        self.learning_cost = None
+        self._seconds: tuple[list[float], list[float]] = [], []
+        """Of generations without and with learning, while their cost is measured."""
         self.journal: RunJournal | None = None
         self.ledger = ledger_for(self._task)
         """None where designs may be evaluated again: compiled, noisy, or no plain parameters."""
@@ -201,7 +211,8 @@ class Loop:
         else:
             before = None if self._task.traceable else int(self.carry.progress.failed)  # only a host task waits for it
             calls = 0 if self.ledger is None else self.ledger.num_calls
-            self.carry, self.metrics = self._step(self._root, jnp.int32(self.iteration + 1), self.carry)
+            step = self._step if self.learning_cost is not None or self._algorithm.pace is None else self._timed_step
+            self.carry, self.metrics = step(self._root, jnp.int32(self.iteration + 1), self.carry)
             self.iteration += 1
             if before is not None:
                 every = int(self.carry.progress.failed) - before == self.batch
@@ -245,6 +256,19 @@ class Loop:
             offspring = asked if offspring is asked else jax.tree.map(self.place, offspring)
         evaluation = self._evaluate(key_evaluate, offspring.genotype, iteration, designs=designs)
         return self._tell(key_tell, carry, offspring, evaluation)
+
+    def _timed_step(self, root: Key, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
+        """A step of either kind, until their cost is known: of three of each, the first of which compile."""
+        assert self._algorithm.pace is not None
+        begin, kind = time.perf_counter(), self._seconds[bool(self._algorithm.pace.learns(carry.state))]
+        self.carry, metrics = jax.block_until_ready(self._step(root, iteration, carry))
+        kind.append(time.perf_counter() - begin)
+        if min(map(len, self._seconds)) >= TIMED:
+            without, learning = (sum(seconds[1:]) / len(seconds[1:]) for seconds in self._seconds)
+            self.learning_cost = round(learning / without, 2)
+            state = self._algorithm.pace.with_cost(self.carry.state, self.learning_cost)
+            self.carry = self.carry._replace(state=state)
+        return self.carry, metrics
 
     def _ask_again(self, root: Key, iteration: Int[Array, ""], state: Any) -> Iterator[Offspring]:
         """What may stand in for designs that were evaluated before: varied again, and then random."""

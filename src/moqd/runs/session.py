@@ -204,6 +204,7 @@ class Session:
             raise InputError(f"the checkpoint of {str(folder)!r} holds no row of metrics, so it is not one of a run.")
         reference_point = np.asarray(facts["reference_point"], float) * self._task.direction
         metrics = {name: jnp.float32(value) for name, value in facts["metrics"].items()}
+        self._loop.learning_cost = self._config.learning_cost
         self._loop.restore(checkpoint.state, metrics, facts["iteration"], facts["env_steps"], reference_point)
         self.rows, self._begin = rows, time.perf_counter() - facts["seconds"]
         self._settle(facts["reference_point"], columns=rows[0])
@@ -247,6 +248,8 @@ class Session:
             if snapshot_every is not None:
                 stop = min(stop, (loop.iteration // snapshot_every + 1) * snapshot_every)
             self._advance(stop)
+            if loop.learning_cost != self._config.learning_cost:
+                self._configure(learning_cost=loop.learning_cost)
             self._tell_progress()
 
     def _why_over(self) -> str | None:
