@@ -103,7 +103,7 @@ def test_every_table_is_read_aloud(tmp_path, capsys, monkeypatch):
     shown = " ".join(capsys.readouterr().out.split())
     for expected in (
         "A preference is the weight of speed [m/s].",
-        "Learning pays here: pg and actor offspring add 3 times the hypervolume of ga per evaluation, and 1.5 times per",
+        "Learning pays here: pg and actor offspring add 3 times the hypervolume of ga per evaluation, and 1.5 times",
         "Gradients do not improve policies: 25% of children are better than their parent for their preference, and the "
         "mean change is -1; worst at preference 0.8 to 1 (-3).",
         "The critic ranks pg offspring moderately (0.40) and overestimates their returns by 1, and overestimates actor "
