@@ -363,13 +363,14 @@ def _offspring_rows(columns: Columns, measured: Sequence[Measured]) -> list[Row]
 def _costs(measured: Sequence[Measured]) -> dict[Source, float]:
     """The seconds of one offspring of each source: variation, evaluation and addition, and training if it is learned.
 
-    All of a batch share evaluation and addition, and those that are learned share the training.
+    All of a batch share evaluation and addition, and those that are learned share the training. Of each part the
+    fastest time counts, because other processes can only add to it.
     """
-    sources = np.concatenate([np.asarray(one.offspring.source) for one in measured])
+    sources = np.asarray(measured[-1].offspring.source)
     number = {one: int(np.sum(sources == one)) for one in Source}
-    total = {name: sum(one.parts[name] for one in measured) for name in measured[0].parts}
+    total = {name: min(one.parts[name] for one in measured) for name in measured[0].parts}
     gradient = total.get("policy_gradient_variation", 0.0) if number[Source.PG] else 0.0
-    others = max(sum(one.ask for one in measured) - gradient, 0.0)
+    others = max(min(one.ask for one in measured) - gradient, 0.0)
     shared = (total["rollout"] + total.get("addition", 0.0)) / len(sources)
     learned = sum(number[one] for one in LEARNED)
     costs = {}
