@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from moqd.io.errors import DivergenceError, EvaluationError, InputError, StoppedError, StorageError
     from moqd.runs.config import RunConfig
     from moqd.runs.control import Control
+    from moqd.runs.diagnose import Diagnosis, diagnose
     from moqd.runs.folder import Run, load_run
     from moqd.runs.optimizer import Candidate, Optimizer
     from moqd.runs.reevaluate import Reevaluation, reevaluate
@@ -51,6 +52,7 @@ __all__ = [
     "Candidate",
     "Categorical",
     "Control",
+    "Diagnosis",
     "DivergenceError",
     "Evaluation",
     "EvaluationError",
@@ -74,6 +76,7 @@ __all__ = [
     "Task",
     "Transition",
     "crowding_distance",
+    "diagnose",
     "explore",
     "export_policy",
     "features",

@@ -1,6 +1,6 @@
 """The Algorithm contract, and the parts that every algorithm needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
@@ -53,16 +53,20 @@ def add_by_crowding(
     return add(archive, offspring, evaluation)
 
 
-def hypervolume_added(archive: Archive, task: Task, evaluation: Evaluation) -> Float[Array, "batch"]:
+def hypervolume_added(
+    archive: Archive, task: Task, evaluation: Evaluation, reference_point: Sequence[float] | None = None
+) -> Float[Array, "batch"]:
     """By how much each solution alone would raise the hypervolume of its cell, before it is added.
 
-    In units of the ranges from the reference point (the worst member of the archive, if the task has none) to the best.
+    In units of the ranges from the reference point, in the user's units, to the best. If none is given, it is that of
+    the task, or else the worst member of the archive.
     """
+    point = task.reference_point if reference_point is None else reference_point
     worst = jnp.min(archive.fitness, axis=(0, 1), where=archive.valid[..., None], initial=jnp.inf)
     best = jnp.max(archive.fitness, axis=(0, 1), where=archive.valid[..., None], initial=-jnp.inf)
     known = jnp.any(archive.valid)
-    if task.reference_point is not None:
-        worst = jnp.asarray(np.asarray(task.reference_point) * task.direction, jnp.float32)
+    if point is not None:
+        worst = jnp.asarray(np.asarray(point) * task.direction, jnp.float32)
     unit = jnp.where(known & (best > worst), best - worst, 1)
     worst = jnp.where(known, worst, 0)
     cell = nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds)

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from moqd.algorithms.algorithm import ArchiveConfig, add_by_crowding, chance, select_or_random
 from moqd.core.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
@@ -117,15 +118,24 @@ def remember(experience: Experience, evaluation: Evaluation, config: GradientCon
 def recall(key: Key, experience: Experience, config: GradientConfig) -> Steps:
     """The minibatches of one training, with rewards standardised by the newest statistics."""
     steps = sample(key, experience.buffer, (config.critic_steps, config.minibatch))
-    scaled = partial(standardise, experience.reward_stats, center=config.center_rewards)
-    reward = scaled(steps.reward)
+    return steps._replace(reward=scaled_rewards(experience.reward_stats, steps.reward, steps.terminated, config))
+
+
+def scaled_rewards(
+    stats: RunningStats,
+    reward: Float[Array, "batch time objectives"],
+    terminated: Bool[Array, "batch time"],
+    config: GradientConfig,
+) -> Float[Array, "batch time objectives"]:
+    """Rewards as the critics learn them."""
+    scaled = partial(standardise, stats, center=config.center_rewards)
+    reward = scaled(reward)
     if config.after_fall != "nothing":
         # A fall cuts the bootstrap, so what would follow is charged at once: the same reward at every step for ever.
-        stats = experience.reward_stats
         each = jnp.minimum(stats.mean, 0) if config.after_fall == "costs" else stats.mean - WORST * stats.scale
         rest = config.discount / (1 - config.discount) * scaled(each)
-        reward += jnp.where(steps.terminated[..., None], rest[None, None], 0)
-    return steps._replace(reward=reward)
+        reward += jnp.where(terminated[..., None], rest[None, None], 0)
+    return reward
 
 
 @jax.jit

@@ -22,6 +22,7 @@ COMMANDS = {
     "study": ("small-main --seeds 3", "make all runs of a study"),
     "explore": ("RUN", "look at a run in a browser"),
     "pick": ("RUN --preference 0.7,0.3", "choose a policy of a run"),
+    "diagnose": ("RUN", "see whether learning pays in a run, and why"),
     "report": ("RUN", "write the report of a run or a study"),
     "export": ("RUN --csv", "write an archive for other programs"),
     "tasks": ("[hopper-2]", "list the tasks, or look at one"),

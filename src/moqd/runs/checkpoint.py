@@ -76,9 +76,10 @@ def oldest_iteration(run_folder: Path) -> int:
 
 
 def newest_checkpoint(
-    run_folder: Path, template: Any, place: Callable[[Any], Any], run_identity: str
+    run_folder: Path, template: Any, place: Callable[[Any], Any], run_identity: str, *, remove_damaged: bool = True
 ) -> Checkpoint | None:
-    """The newest checkpoint that is whole, with a warning for those that are not; None if there is none yet."""
+    """The newest checkpoint that is whole, with a warning for those that are not, which are removed; None if there is
+    none yet."""
     refused: dict[Path, Exception] = {}
     for path in _checkpoints(run_folder):
         try:
@@ -89,8 +90,9 @@ def newest_checkpoint(
             refused[path] = error
             continue
         for bad, why in refused.items():
-            warnings.warn(f"{why} The run goes on from iteration {int(path.name)}.", stacklevel=2)
-            if isinstance(why, InputError):  # and not the storage, which may be back soon
+            use = "The run goes on from" if remove_damaged else "The checkpoint before it is used, of"
+            warnings.warn(f"{why} {use} iteration {int(path.name)}.", stacklevel=2)
+            if remove_damaged and isinstance(why, InputError):  # and not the storage, which may be back soon
                 files.remove_folder(bad)
         return found
     if refused:

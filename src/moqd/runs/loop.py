@@ -56,6 +56,7 @@ class Purpose(IntEnum):
     TELL_INITIAL = 4
     ASK_AGAIN = 5
     LEARN_BOUNDS = 6
+    DIAGNOSE = 7
 
 
 class Progress(NamedTuple):

@@ -19,7 +19,7 @@ from moqd.core.archive import Archive
 from moqd.core.devices import num_cores
 from moqd.core.networks import num_parameters
 from moqd.core.parts import Call, calls_of_parts
-from moqd.core.types import Evaluation, Key, Offspring
+from moqd.core.types import Evaluation, Genotype, Key, Offspring
 from moqd.io.errors import InputError
 from moqd.io.files import FORMAT, read_json, write_json
 from moqd.io.options import is_count
@@ -136,12 +136,49 @@ def _with_copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return jax.block_until_ready(tuple(copied))
 
 
+class Measured(NamedTuple):
+    """Offspring that were made from a state, what came of them, and the seconds that it took."""
+
+    offspring: Offspring
+    evaluation: Evaluation
+    ask: float
+    parts: dict[str, float]
+    """`rollout`, and every part of `ask` and `tell` on its own."""
+
+
+class Measurement:
+    """Makes offspring from a state and evaluates them, part by part; the state stays as it is."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        task: Task,
+        ask: Callable[[Key, Any], Offspring],
+        evaluate: Callable[[Key, Genotype], Evaluation],
+    ) -> None:
+        self._ask, self._evaluate, self._parts_of_tell = ask, evaluate, PartsOfTell(algorithm)
+        self._sound = jax.jit(lambda evaluation: validated(task, evaluation))
+
+    def __call__(self, key_ask: Key, key_evaluate: Key, key_tell: Key, state: Any) -> Measured:
+        with calls_of_parts() as calls:
+            asked = _timed(self._ask, key_ask, state)
+        rollout = _timed(self._evaluate, key_evaluate, asked.result.genotype)
+        evaluation = self._sound(rollout.result)
+        calls |= self._parts_of_tell(key_tell, state, asked.result, evaluation)
+        parts = {name: _timed(call.function, *call.arguments).seconds for name, call in calls.items()}
+        return Measured(asked.result, evaluation, asked.seconds, {"rollout": rollout.seconds, **parts})
+
+
 def _measurement(algorithm: Algorithm, task: Task, seed: int) -> Callable[[], dict[str, float]]:
     """Starts a run; each call takes it on by one iteration, and gives the seconds of that and of the parts."""
     loop, key = Loop(algorithm, task, seed), jax.random.key(seed)
     loop.prepare()
     loop.start()
-    sound, tell = jax.jit(lambda evaluation: validated(task, evaluation)), PartsOfTell(algorithm)
+
+    def ask(key: Key, state: Any) -> Offspring:
+        return loop._ask(key, jnp.int32(loop.iteration + 1), state)
+
+    of_parts = Measurement(algorithm, task, ask, loop._evaluator)
 
     def advance() -> Any:
         loop.advance(loop.iteration + 1)
@@ -149,16 +186,7 @@ def _measurement(algorithm: Algorithm, task: Task, seed: int) -> Callable[[], di
 
     def measure() -> dict[str, float]:
         iteration = _timed(advance)
-        state = iteration.result.state
-        with calls_of_parts() as calls:
-            offspring = jax.block_until_ready(loop._ask(key, jnp.int32(loop.iteration + 1), state))
-        rollout = _timed(loop._evaluator, key, offspring.genotype)
-        calls |= tell(key, state, offspring, sound(rollout.result))
-        return {
-            "iteration": iteration.seconds,
-            "rollout": rollout.seconds,
-            **{name: _timed(call.function, *call.arguments).seconds for name, call in calls.items()},
-        }
+        return {"iteration": iteration.seconds, **of_parts(key, key, key, iteration.result.state).parts}
 
     return measure
 
