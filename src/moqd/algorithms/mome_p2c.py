@@ -210,7 +210,8 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         state = MomeP2CState(archive, agent, experience, credit, **gained, losses=kept)
         return state, Info(added, offspring.source, metrics)
 
-    pace = Pace(lambda state: state.effort.learns, with_cost) if config.learn_every == 0 == config.learning_cost else None
+    is_measured = config.learn_every == 0 and config.learning_cost == 0
+    pace = Pace(lambda state: state.effort.learns, with_cost) if is_measured else None
     return Algorithm(name, config, init, ask, tell, needs_transitions=True, uses_devices=True, pace=pace)
 
 

@@ -135,7 +135,10 @@ def diagnose(
     checkpoint = _checkpoint(folder, loop, config)
     iteration = checkpoint.facts["iteration"]
     root = key_for(jax.random.key(config.seed), jnp.int32(iteration), Purpose.DIAGNOSE)
-    sampling = _Sampling(algorithm, task, checkpoint.state.state, checkpoint.facts["reference_point"])
+    state = checkpoint.state.state
+    if getattr(state, "effort", None) is not None:  # so that every generation is one that learns
+        state = state._replace(effort=None, losses=None)
+    sampling = _Sampling(algorithm, task, state, checkpoint.facts["reference_point"])
     columns, seconds = sampling(jax.random.fold_in(root, seed), generations)
     groups = list(_groups(columns, task))
     learned = [group for group in groups if group[0] not in ("random", "ga")]

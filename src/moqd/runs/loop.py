@@ -98,7 +98,7 @@ class Loop:
     reference_point: Float[np.ndarray, "objectives"]
     """Maximised, as fitness is."""
     learning_cost: float | None
-    """How many times as long a generation with learning takes, of an algorithm that asks for it; None until measured."""
+    """How many times as long a generation with learning takes, where the algorithm asks for it; None until measured."""
 
     def __init__(self, algorithm: Algorithm, task: Task, seed: int) -> None:
         self._algorithm, self._task, self._is_prepared = algorithm, task, False
