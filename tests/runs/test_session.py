@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from dataclasses import replace
 
 import jax
@@ -124,6 +125,22 @@ def test_a_host_function_runs_the_same_algorithm():
     compiled, hosted = (moqd.run(small(task), task, iterations=1) for task in (bowl(True), bowl(False)))
     assert np.array_equal(compiled.archive.valid, hosted.archive.valid)
     np.testing.assert_allclose(compiled.archive.fitness, hosted.archive.fitness, atol=1e-6)
+
+
+def test_names_are_enough():
+    settings = {"iterations": 2, "ga_batch": 16, "num_cells": 10}
+    named, made = (moqd.run("mome", task, **settings) for task in ("arm-2", moqd.make_task("arm-2")))
+    assert named.config.identity == made.config.identity
+    for one, other in zip(jax.tree.leaves(named.archive), jax.tree.leaves(made.archive), strict=True):
+        assert np.array_equal(one, other)
+    for names, making in (
+        (("mome", "arm-3"), lambda: moqd.make_task("arm-3")),
+        (("momes", "arm-2"), lambda: moqd.make_algorithm("momes", moqd.make_task("arm-2"))),
+    ):
+        with pytest.raises(moqd.InputError) as expected:
+            making()
+        with pytest.raises(moqd.InputError, match=re.escape(str(expected.value))):
+            moqd.run(*names, iterations=2)
 
 
 def test_evaluations_are_the_iterations_budget():
