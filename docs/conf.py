@@ -39,6 +39,7 @@ html_theme = "furo"
 html_title = f"moqd {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = [("copy.js", {"defer": "defer"})]
 html_extra_path = ["_built"]  # what gallery.py makes
 html_copy_source = False
 html_show_sphinx = False

@@ -11,9 +11,8 @@ import moqd
 from moqd.plots.overview import save_overview
 
 
-def spring(x):
-    """Objectives and features of a coil spring; x is wire and coil diameter in millimetres, and turns."""
-    wire, coil, turns = x
+def spring(wire, coil, turns):
+    """Objectives and features of a coil spring: wire and coil diameter in millimetres, and turns."""
     if wire > coil / 3:
         raise ValueError("the wire is too thick to be wound")  # a failed evaluation: counted, never archived
     stiffness = 79_000 * wire**4 / (8 * coil**3 * turns)  # newtons per millimetre, steel
@@ -21,27 +20,16 @@ def spring(x):
     return [stiffness, weight], [coil, turns]
 
 
-task = moqd.FunctionTask(
+task = moqd.problem(
     spring,
-    name="spring",
-    bounds=[(0.5, 5.0), (5.0, 30.0), (3.0, 15.0)],
-    parameter_names=["wire", "coil", "turns"],
-    objective_names=["stiffness", "weight"],
-    minimised=["weight"],
-    feature_names=["coil", "turns"],
-    feature_bounds=[(5.0, 30.0), (3.0, 15.0)],
+    parameters={"wire": (0.5, 5.0), "coil": (5.0, 30.0), "turns": (3.0, 15.0)},
+    objectives={"stiffness": "max", "weight": "min"},
+    features={"coil": (5.0, 30.0), "turns": (3.0, 15.0)},
 )
 folder = Path("runs/spring")
 run = moqd.run(moqd.make_algorithm("mome", task, ga_batch=128, num_cells=64), task, iterations=50, out=folder)
 save_overview(run, folder / "figures" / "overview.png")
 
-# The lightest spring of at least 5 N/mm that is about 20 mm wide.
-solutions = run.solutions()
-stiffness, weight = solutions.objectives.T
-coil, _ = solutions.features.T
-fits = (stiffness >= 5) & (abs(coil - 20) < 2)
-best = np.argmin(np.where(fits, weight, np.inf))
-parameters = task.parameters(solutions.genotype)
-named = {name: f"{value:.2f}" for name, value in zip(task.parameter_names, parameters[best], strict=True)}
-print(f"{len(weight)} springs, {run.metrics['failed_evaluations'][-1]:.0f} evaluations failed")
-print(f"the lightest that fits: {named}, {stiffness[best]:.1f} N/mm, {weight[best]:.1f} g")
+best = moqd.pick(run, [0, 1], limits=["stiffness>=5", "coil>18", "coil<22"])  # the lightest of these
+print(f"{len(run.solutions().cell)} springs, {run.metrics['failed_evaluations'][-1]:.0f} evaluations failed")
+print(best)

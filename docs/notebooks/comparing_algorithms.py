@@ -25,14 +25,11 @@ def bumpy(x):
     return [rastrigin(x), rastrigin(x - 2)], x[:2]
 
 
-task = moqd.FunctionTask(
+task = moqd.problem(
     bumpy,
-    name="bumpy",
-    bounds=[(-3, 5)] * 10,
-    objective_names=["first", "second"],
-    minimised=["first", "second"],
-    feature_names=["x0", "x1"],
-    feature_bounds=[(-3, 5), (-3, 5)],
+    parameters=[(-3, 5)] * 10,  # without names: the function takes a vector
+    objectives={"first": "min", "second": "min"},
+    features={"x0": (-3, 5), "x1": (-3, 5)},
     reference_point=[20, 20],
     traceable=True,
 )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from moqd.runs.regrid import regrid
     from moqd.runs.session import Callback
     from moqd.runs.start import resume, run
+    from moqd.study.load import load_study
     from moqd.tasks import (
         Categorical,
         Frames,
@@ -85,6 +86,7 @@ __all__ = [
     "jax_env_task",
     "load_policy",
     "load_run",
+    "load_study",
     "make_algorithm",
     "make_task",
     "merge",

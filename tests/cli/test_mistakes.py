@@ -62,7 +62,7 @@ def test_wrong_types_get_one_sentence():
         "objectives is ['a', 'b']; give 'max' or 'min' for each name, as a dictionary.",
         "Real('a', 1): give two finite numbers, the lower one first.",
         "log is 'yes'; give True or False.",
-        "run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).",
+        "run takes an algorithm and then a task: run('mome', task, ...).",
         "task is 'arm-2'; give a task, such as make_task('arm-2').",
         "iterations is 'many'; give a whole number of at least 0.",
         "unknown backend 'sprig'; did you mean 'spring'?",

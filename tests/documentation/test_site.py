@@ -15,6 +15,7 @@ import pytest
 
 import moqd
 from tests.documentation.test_docs import REFERENCE, ROOT, TEXTS
+from tests.explorer.browser import CHROMIUM, Browser
 
 EXAMPLE = re.compile(r"(<!-- slow: [^\n]*-->\s*)?^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 """A block of code; the mark before it says that it takes seconds."""
@@ -104,6 +105,26 @@ def test_links_between_the_texts_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if path := relative(link):
             assert (page.parent / path).exists(), link
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; install one, or set CHROMIUM to it")
+def test_code_can_be_copied_and_output_need_not_be(tmp_path):
+    """In blocks as Sphinx makes them."""
+    block = '<div class="highlight-{} notranslate"><div class="highlight"><pre><span></span>{}\n</pre></div></div>'
+    blocks = block.format("python", "<span>import</span> moqd\nprint(1)") + block.format("text", "1")
+    static = ROOT / "docs" / "static"
+    (tmp_path / "page.html").write_text(f'{blocks}<script defer src="{(static / "copy.js").as_uri()}"></script>')
+    with Browser(tmp_path / "chromium") as browser:
+        browser.open((tmp_path / "page.html").as_uri())
+        browser.wait("document.querySelector('.copy')")
+        browser.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+        browser.run("document.querySelectorAll('.copy').forEach((button) => button.click())")
+        browser.wait("document.querySelector('.copy').textContent === 'Copied'")
+        assert browser.run("document.querySelectorAll('.copy').length") == 1
+        assert browser.run("window.copied") == "import moqd\nprint(1)\n"
+        browser.run("delete window.copied; navigator.clipboard.writeText = async () => { throw new Error('refused'); }")
+        browser.run("document.querySelector('.copy').click()")
+        browser.wait("getSelection().toString().includes('print(1)')")
 
 
 class Links(HTMLParser):

@@ -3,11 +3,14 @@
 import json
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from moqd.choose.pick import scale_of
+import moqd
+from moqd.choose.pick import Limit, choose, scale_of
 from moqd.explorer import write_explorer
+from moqd.runs.table import columns_of
 from tests.plots.made import made_run
 
 SIZES = {"1280": (1280, 800), "1440": (1440, 900), "1920": (1920, 1080), "phone": (390, 844)}
@@ -163,7 +166,7 @@ def test_limits_on_features_and_objectives(browser, tmp_path):
         "document.getElementById('add-limit').click();"
         "[...document.querySelectorAll('.limit select:first-child option')].map((one) => one.value)"
     )
-    assert offered == list(columns)
+    assert offered == [*columns, *run.task.parameter_names]
     fitness = solutions.objectives.astype(float) * run.task.direction
     values = scale_of(fitness).scaled(fitness) @ [0.5, 0.5]
     for _ in range(12):
@@ -181,6 +184,86 @@ def test_limits_on_features_and_objectives(browser, tmp_path):
     browser.run("window.moqd.setLimits([{name: 'feature 1', relation: '>=', value: 99}])")
     assert "feature 1 ranges from" in browser.run("document.getElementById('recommended').innerText")
     assert browser.complaints == []
+
+
+def wooden_run():
+    """With parameters that are a number and a choice, and with constraints, one of which is called like a feature."""
+    run = made_run(2, 2)
+    rng = np.random.default_rng(3)
+    genotype = rng.uniform(size=run.archive.genotype.shape)
+    constraint = -rng.uniform(size=(*run.archive.valid.shape, 2))
+    arrays = {"genotype": jnp.asarray(genotype, jnp.float32), "constraint": jnp.asarray(constraint, jnp.float32)}
+    task = replace(
+        run.task,
+        function=lambda width, material: None,
+        bounds={"width": moqd.Integer(1, 12), "material": moqd.Categorical("oak", "pine & fir", "elm")},
+        parameter_names=(),
+        constraint_names=["margin", "feature 0"],
+        units={"width": "mm"},
+    )
+    return replace(run, task=task, archive=run.archive._replace(**arrays))
+
+
+def test_limits_on_parameters_and_constraints_are_those_of_pick(browser, tmp_path):
+    run, rng = wooden_run(), np.random.default_rng(0)
+    opened(browser, run, tmp_path)
+    columns, solutions, none = {one.header: one for one in columns_of(run.task, run.solutions())}, run.solutions(), 0
+    named = ["margin", "feature 0 (constraint)", "width", "material"]
+    groups = browser.run(
+        "document.getElementById('add-limit').click();"
+        "[...document.querySelectorAll('.limit optgroup')].map((one) => [one.label, ...[...one.children].map((name) => "
+        "name.value)])"
+    )
+    assert [group[0] for group in groups] == ["objectives", "features", "constraints", "parameters"]
+    assert groups[2][1:] + groups[3][1:] == named
+    for _ in range(30):
+        limits = []
+        for name in rng.choice([*named, "objective 0"], 4, replace=False).tolist():
+            value = rng.choice(columns[name].values)
+            relation = str(rng.choice(["==", "!="] if name == "material" else [">=", "<="]))
+            limits.append((name, relation, str(value) if name == "material" else float(value)))
+        browser.run(f"window.moqd.setLimits({json.dumps([Limit(*one)._asdict() for one in limits])})")
+        try:
+            expected = choose(run, solutions, limits=limits).row
+        except moqd.InputError:
+            expected, none = None, none + 1
+        assert browser.run("window.moqd.recommended()") == expected, limits
+    assert 0 < none < 25
+    # By hand: what is offered follows the name.
+    browser.run("window.moqd.setLimits([]); document.getElementById('add-limit').click()")
+    pick = "const name = document.querySelector('.limit select'); name.value = '{}'; "
+    pick += "name.dispatchEvent(new Event('change'))"
+    browser.run(f"(() => {{ {pick.format('material')} }})()")
+    shown = "[...document.querySelectorAll('.limit > select option')].map((one) => one.textContent)"
+    assert browser.run(shown) == ["=", "≠", "oak", "pine & fir", "elm"]
+    assert browser.run("window.moqd.state().limits") == [{"name": "material", "relation": "==", "value": "oak"}]
+    browser.run("window.moqd.selectSolution(window.moqd.recommended())")
+    settle(browser)
+    assert 'limits=["material==oak"]' in browser.run("document.getElementById('command').textContent")
+    browser.run(f"(() => {{ {pick.format('width')} }})()")
+    assert browser.run(shown) == ["≥", "≤"]
+    assert browser.run("window.moqd.state().limits") == []
+    browser.run(
+        "window.moqd.setLimits([{name: 'width', relation: '>=', value: 99}, {name: 'material', relation: '==', "
+        "value: 'elm'}])"
+    )
+    told = browser.run("document.getElementById('recommended').innerText")
+    assert "width ranges from 1 to 12, material is oak or pine & fir or elm" in told
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("size", ["1440", "phone"])
+def test_limits_on_choices_stay_in_their_panel(sized, tmp_path, size):
+    opened(sized, wooden_run(), tmp_path)
+    sized.resize(*SIZES[size], phone=size == "phone")
+    limits = [("material", "!=", "pine & fir"), ("width", ">=", 2), ("feature 0 (constraint)", "<=", -0.1)]
+    sized.run(f"window.moqd.setLimits({json.dumps([Limit(*one)._asdict() for one in limits])})")
+    settle(sized)
+    assert sized.run(COMPLAINTS) == []
+    inside = (
+        "[...document.querySelectorAll('.limit > *')].every((one) => one.getBoundingClientRect().right <= innerWidth)"
+    )
+    assert sized.run(inside)
 
 
 def _holds(values, relation, value):

@@ -133,6 +133,29 @@ def test_unknown_feature_bounds_are_learned_and_kept(tmp_path):
     assert beginning(task, None, tmp_path / "seed-3", 0).task.feature_bounds == first
 
 
+def test_learned_bounds_hold_the_designs_of_the_user():
+    """Which random solutions hardly ever come near."""
+    calls, learned = [], r"learned from 64 random solutions and 2 designs of start: coil"
+
+    def function(wire, turns):
+        calls.append((wire, turns))
+        return [wire * turns, wire + turns], [turns, wire**20]
+
+    corners = [[3.0, 15], {"wire": 1.0, "turns": 3}]
+    bounds = {"wire": (0.5, 3.0), "turns": moqd.Integer(3, 15)}
+    names = {"objective_names": ["force", "sum"], "feature_names": ["coil", "weight"]}
+    task = moqd.FunctionTask(function, name="spring", bounds=bounds, **names)
+    with pytest.warns(UserWarning, match=learned):
+        run = moqd.run("mome", task, iterations=1, start=corners, **SMALL)
+    assert run.task.feature_bounds[1][1] > 3.0**20
+    assert len(set(calls)) == len(calls) == run.metrics["evaluations"][-1], "none twice"
+    with pytest.warns(UserWarning, match="learned from 64 random solutions: coil"):
+        assert beginning(task, None, None, 0).task.feature_bounds[1][1] < 3.0**20
+    with pytest.warns(UserWarning, match=learned.replace("coil", "x")):  # also where there is no ledger
+        bounds = beginning(bowl(feature_bounds=()), [[1.0] * 3, [0.0] * 3], None, 0).task.feature_bounds
+    assert bounds == ((0.0, 1.1), (0.0, 1.1))
+
+
 def test_learned_bounds_are_not_below_0_unless_a_solution_is():
     """There is no negative mass."""
 

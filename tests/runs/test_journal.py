@@ -172,6 +172,7 @@ def test_a_resumed_run_evaluates_only_what_is_missing(tmp_path, at):
     journal.write_text(journal.read_text() + '{"row": 39, "param')
     run = moqd.resume(tmp_path / "run", task=task)
     assert len((tmp_path / "calls").read_text()) == 5 * POPULATION
+    assert not (tmp_path / "expected" / "journal").exists(), "with one checkpoint, nobody needs it"
     for one, other in zip(jax.tree.leaves(run.archive), jax.tree.leaves(expected.archive), strict=True):
         np.testing.assert_array_equal(one, other)
     told = [lines_of(tmp_path / folder / "failures.jsonl") for folder in ("run", "expected")]
@@ -180,6 +181,23 @@ def test_a_resumed_run_evaluates_only_what_is_missing(tmp_path, at):
             line.pop("traceback")
     assert told[0] == told[1]
     assert len(told[0]) == run.metrics["failed_evaluations"][-1] > 0
+
+
+def test_a_finished_run_keeps_what_its_older_checkpoint_needs(tmp_path):
+    """If the newer one is damaged, the run goes on from there, and evaluates nothing again."""
+    calls = []
+
+    def counted(a, b):
+        calls.append((a, b))
+        return [a - b**2, a**2], [b]
+
+    task = moqd.FunctionTask(counted, **NAMES)
+    moqd.run(small(task), task, iterations=2, log_every=1, checkpoint_minutes=0, out=tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run" / "journal").iterdir()] == ["00000002.jsonl"]
+    (tmp_path / "run" / "checkpoints" / "00000002" / "state.safetensors").write_bytes(b"")
+    with pytest.warns(UserWarning, match="goes on from iteration 1"):
+        moqd.resume(tmp_path / "run", task=task, iterations=3)
+    assert len(set(calls)) == len(calls) == 4 * POPULATION
 
 
 def test_a_line_that_was_cut_off_does_not_take_the_next_with_it(tmp_path):

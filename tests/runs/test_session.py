@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from dataclasses import replace
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 import moqd
 from moqd.core.metrics import archive_metrics
 from moqd.core.types import Evaluation, Transition
+from moqd.report.run import write_report
 from moqd.runs.loop import reference_from
 from moqd.tasks.evaluate import evaluate_first
 
@@ -87,6 +89,31 @@ def test_rows_at_every_log_point_and_always_at_the_last():
     assert last["moqd_score"] == run.metrics["moqd_score"][-1]
 
 
+def test_an_empty_archive_is_told(tmp_path):
+    """And a run of which every evaluation fails does not end with one."""
+    distances = bowl(traceable=False).function
+    task = bowl(traceable=False, constraint_names=["c"])
+    task = replace(task, function=lambda x: (*distances(x), [1.0]))
+    settings = {"ga_batch": 16, "num_cells": 10, "guided": False, "variation": "iso-line"}
+    with pytest.warns(UserWarning, match="archive is empty: none of 48 evaluations satisfied all .*; loosen") as told:
+        run = moqd.run("mome", task, iterations=2, out=tmp_path / "run", **settings)
+    assert len(told) == 1
+    assert not run.archive.valid.any()
+    assert "the archive is empty: none of 48 evaluations" in write_report(run).read_text()
+
+    nowhere = replace(bowl(traceable=False), function=lambda x: (distances(x)[0], [float("nan")] * 2))
+    with pytest.raises(moqd.EvaluationError, match="every evaluation of task 'bowl' failed"):
+        moqd.run("mome", nowhere, iterations=2, **settings)
+
+
+def test_an_algorithm_that_adds_nothing_is_told():
+    task = bowl()
+    algorithm = small(task)
+    tell = lambda key, state, *_: (state, algorithm.tell(key, state, *_)[1])  # noqa: E731
+    with pytest.warns(UserWarning, match="archive is empty: the algorithm added none of 48 feasible solutions"):
+        moqd.run(algorithm._replace(tell=tell), task, iterations=2)
+
+
 def test_log_points_do_not_change_the_result():
     task = moqd.make_task("arm-2")
     one, other = (moqd.run(small(task), task, iterations=20, log_every=n) for n in (3, 20))
@@ -98,6 +125,22 @@ def test_a_host_function_runs_the_same_algorithm():
     compiled, hosted = (moqd.run(small(task), task, iterations=1) for task in (bowl(True), bowl(False)))
     assert np.array_equal(compiled.archive.valid, hosted.archive.valid)
     np.testing.assert_allclose(compiled.archive.fitness, hosted.archive.fitness, atol=1e-6)
+
+
+def test_names_are_enough():
+    settings = {"iterations": 2, "ga_batch": 16, "num_cells": 10}
+    named, made = (moqd.run("mome", task, **settings) for task in ("arm-2", moqd.make_task("arm-2")))
+    assert named.config.identity == made.config.identity
+    for one, other in zip(jax.tree.leaves(named.archive), jax.tree.leaves(made.archive), strict=True):
+        assert np.array_equal(one, other)
+    for names, making in (
+        (("mome", "arm-3"), lambda: moqd.make_task("arm-3")),
+        (("momes", "arm-2"), lambda: moqd.make_algorithm("momes", moqd.make_task("arm-2"))),
+    ):
+        with pytest.raises(moqd.InputError) as expected:
+            making()
+        with pytest.raises(moqd.InputError, match=re.escape(str(expected.value))):
+            moqd.run(*names, iterations=2)
 
 
 def test_evaluations_are_the_iterations_budget():

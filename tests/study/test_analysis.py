@@ -127,6 +127,7 @@ def test_sparsity_is_scaled_by_the_ranges_of_the_whole_study():
 
 
 def test_archives_are_measured_once(monkeypatch):
+    gc.collect()  # what other tests have left
     measured = []
     original = analysis.sparsity_metrics
     monkeypatch.setattr(analysis, "sparsity_metrics", lambda *given: measured.append(1) or original(*given))

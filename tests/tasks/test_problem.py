@@ -2,6 +2,9 @@
 
 from dataclasses import fields
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import moqd
@@ -34,6 +37,13 @@ def test_it_is_the_task_of_the_long_way():
     for one in fields(long):
         assert getattr(short, one.name) == getattr(long, one.name) or one.name == "failures", one.name
     assert moqd.problem(beam, SPACE, {"mass": "min"}, {}, name="other").name == "other"
+
+
+def test_a_list_of_bounds_is_for_a_function_of_a_vector():
+    task = moqd.problem(lambda x: [x[0], x[1]], [(0, 1), (0, 2)], {"a": "max", "b": "min"}, name="pair")
+    assert (task.parameter_names, task.num_features) == (("x0", "x1"), 0)
+    evaluation = task.evaluate(jax.random.key(0), jnp.full((3, 2), 0.5, jnp.float32))
+    np.testing.assert_allclose(evaluation.fitness, [[0.5, -1.0]] * 3)
 
 
 def test_a_goal_is_max_or_min():

@@ -17,7 +17,7 @@ from moqd.runs.config import RunConfig
 from moqd.runs.control import Control, signals
 from moqd.runs.display import Display
 from moqd.runs.folder import CONFIG, Run
-from moqd.runs.journal import lost_evaluations, outside_bounds
+from moqd.runs.journal import CAUTIONS, cautions, lost_evaluations
 from moqd.runs.session import Callback
 from moqd.runs.tensorboard import TensorBoard
 
@@ -37,7 +37,7 @@ def watch(out: Console, folder: Path, tensorboard: bool, start: Callable[..., Ru
         say(Console(stderr=True, highlight=False), f"[yellow]stopped at once[/]{f'; {how}' if saved else ''}")
 
     with signals(control, told, at_once) as exit_code, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* are outside of the bounds of")  # which is shown below
+        warnings.filterwarnings("ignore", CAUTIONS)  # which is shown below
         try:
             with display:
                 result = start(callbacks=callbacks, control=control)
@@ -60,21 +60,14 @@ def _show(out: Console, result: Run) -> None:
         table.add_row(name, formatted(name, last[name]))
     out.print(table)
 
-    best = global_front(result.archive)
-    if not len(best):
-        why = "every evaluation failed."
-        if last.get("infeasible_evaluations"):
-            hint = "nsga2-small and spea2-small find their way towards what is feasible, or loosen the constraints."
-            why = f"none of {last['evaluations']:.0f} evaluations kept to all constraints; {hint}"
-        say(out, f"the archive is empty: {why}")
-        return
-    out.print(f"the global front has {len(best)} solutions; its ends:")
-    table = number_table("best in", *result.task.objective_names)
-    for i, name in enumerate(result.task.objective_names):
-        solution = best[np.argmax(best[:, i])] * result.task.direction
-        table.add_row(Text(name), *(f"{value:.4g}" for value in solution))
-    out.print(table)
-    for fact in (*lost_evaluations(result), *outside_bounds(result)):
+    if len(best := global_front(result.archive)):
+        out.print(f"the global front has {len(best)} solutions; its ends:")
+        table = number_table("best in", *result.task.objective_names)
+        for i, name in enumerate(result.task.objective_names):
+            solution = best[np.argmax(best[:, i])] * result.task.direction
+            table.add_row(Text(name), *(f"{value:.4g}" for value in solution))
+        out.print(table)
+    for fact in (*lost_evaluations(result), *cautions(result)):
         say(out, escape(fact))
 
 

@@ -108,7 +108,8 @@ def _named(task: Task, solutions: Solutions, kind: str) -> dict[str, Any] | None
     options = [list(map(str, column.options)) for column in columns]
     values = np.stack([column.numbers for column in columns], axis=1)
     names = [task.label(column.header) for column in columns]
-    return {"names": names, "values": array(values, "float64"), "options": options}
+    headers = [column.header for column in columns]  # which limits name
+    return {"names": names, "headers": headers, "values": array(values, "float64"), "options": options}
 
 
 def _snapshot(snapshot: Snapshot, run: Run) -> Mapping[str, Any]:

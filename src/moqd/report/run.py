@@ -24,7 +24,7 @@ from moqd.report.markdown import markdown
 from moqd.report.numbers import duration, number
 from moqd.runs.config import RunConfig
 from moqd.runs.folder import Run
-from moqd.runs.journal import lost_evaluations, outside_bounds
+from moqd.runs.journal import cautions, lost_evaluations
 from moqd.runs.reevaluate import Reevaluation, read_reevaluation, reevaluate
 
 CAPTIONS = {
@@ -93,7 +93,7 @@ def _summary(run: Run) -> Iterable[Block]:
         f"wall time: {duration(last['seconds'])}",
         "hypervolume is exact" if last["hypervolume_exact"] else "hypervolume is an estimate: the fronts are too large",
         *lost_evaluations(run),
-        *outside_bounds(run),
+        *cautions(run),
     ]
     if below := last["below_reference"]:
         facts.append(f"{below:,.0f} solutions are below the reference point in some objective: they add no hypervolume")

@@ -54,7 +54,7 @@ MACHINE = ("processor", "cores", "devices")
 
 def write_study_report(results: Results, folder: Path) -> Path:
     """Writes the report, its tables and its figures into the folder, and returns the path of the page."""
-    tables = _tables(results)
+    tables = {name: analysis.TABLES[name](results) for name in CONTENTS}
     for name, table in tables.items():
         write_text(own_folder(users_folder(folder) / "tables") / f"{name}.csv", csv_text(table))
     blocks = list(_blocks(results, tables, own_folder(folder / "figures")))
@@ -76,18 +76,6 @@ def _field(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return "" if math.isnan(value) else repr(float(value))
     return str(value)
-
-
-def _tables(results: Results) -> dict[str, Table]:
-    """By their names, in the order of `CONTENTS`."""
-    comparisons = analysis.comparisons_table(results)
-    found = (
-        *(analysis.runs_table(results), analysis.summary_table(results), comparisons),
-        *(analysis.one_hot_table(results), analysis.tally_table(comparisons), analysis.efficiency_table(results)),
-        *(analysis.curves_table(results), analysis.additions_table(results), analysis.wall_clock_table(results)),
-        *(analysis.parameters_table(results), analysis.unfinished_table(results)),
-    )
-    return {table.name: table for table in found}
 
 
 def _blocks(results: Results, tables: Tables, figures: Path) -> Iterator[Block]:

@@ -50,7 +50,8 @@ class Beginning(NamedTuple):
 
 def beginning(task: Task, start: Start | None, init_from: InitFrom | None, seed: int) -> Beginning:
     """The designs of `start`, then the solutions of `init_from`, then the sample from which bounds are learned."""
-    archives = [] if start is None else [_archive_of(task, *_designs(start, task))]
+    designs = None if start is None else _designs(start, task)
+    archives = [] if designs is None else [_archive_of(task, *designs)]
     known: list[Evaluations | None] = []
     if init_from is not None:
         source = _source(init_from, task)
@@ -59,7 +60,7 @@ def beginning(task: Task, start: Start | None, init_from: InitFrom | None, seed:
             task = source.config.task.with_bounds(task)
             known.append(_evaluations_of(source, task))
     if not task.has_feature_bounds:
-        task, sample, measured = _with_learned_bounds(task, seed)
+        task, sample, measured = _with_learned_bounds(task, None if designs is None else designs[0], seed)
         archives.append(_archive_of(task, sample.genotype, sample.preference))
         known.append(measured)
     joined = archives[0] if archives else None
@@ -69,18 +70,22 @@ def beginning(task: Task, start: Start | None, init_from: InitFrom | None, seed:
     return Beginning(task, joined, [one for one in known if one is not None])
 
 
-def _with_learned_bounds(task: Task, seed: int) -> tuple[Task, Offspring, Evaluations | None]:
-    """The task, the random solutions that its bounds are learned from, and what the ledger has to know of them."""
+def _with_learned_bounds(
+    task: Task, designs: Float[np.ndarray, "solutions parameters"] | None, seed: int
+) -> tuple[Task, Offspring, Evaluations | None]:
+    """The task with bounds for the user's designs and for random solutions, these, and what the ledger has to know."""
     key = key_for(jax.random.key(seed), jnp.int32(0), Purpose.LEARN_BOUNDS)
     key_ask, key_evaluate = jax.random.split(key)
     offspring = random_offspring(key_ask, task, NUM_SAMPLES)
+    genotype = offspring.genotype if designs is None else np.concatenate([designs, offspring.genotype])
     ledger = ledger_for(task)
     if ledger is None:
-        evaluation = Evaluator(task, checked=True)(key_evaluate, offspring.genotype)
+        evaluation = Evaluator(task, checked=True)(key_evaluate, genotype)
     else:
-        evaluation = ledger.evaluate(key_evaluate, ledger.designs(offspring.genotype), INHERITED)
-    feature = np.asarray(evaluation.feature, float)[np.asarray(evaluation.valid)]
-    if not len(feature):
+        evaluation = ledger.evaluate(key_evaluate, ledger.designs(genotype), INHERITED)
+    valid = np.asarray(evaluation.valid)
+    feature, num_random = np.asarray(evaluation.feature, float)[valid], int(np.sum(valid[-NUM_SAMPLES:]))
+    if not num_random:
         failures = list(getattr(task, "failures", ())) or ["they returned numbers that are not finite"]
         raise EvaluationError(
             f"the feature bounds of task {task.name!r} cannot be learned, because all of {NUM_SAMPLES} evaluations "
@@ -89,7 +94,8 @@ def _with_learned_bounds(task: Task, seed: int) -> tuple[Task, Offspring, Evalua
     task, before = task.within(_rounded(feature)), task.feature_bounds
     named = zip(task.feature_ranges.items(), before, strict=True)
     learned = ", ".join(f"{name} {extent}" for (name, extent), old in named if old == UNKNOWN)
-    warnings.warn(f"feature bounds learned from {len(feature)} random solutions: {learned}.", stacklevel=4)
+    given = "" if designs is None else f" and {len(feature) - num_random} designs of start"
+    warnings.warn(f"feature bounds learned from {num_random} random solutions{given}: {learned}.", stacklevel=4)
     return task, offspring, None if ledger is None else ledger.evaluations
 
 

@@ -68,6 +68,8 @@ class RunJournal:
             if not path.stem.isdigit() or int(path.stem) <= iteration:
                 with suppress(OSError):
                     path.unlink()
+        with suppress(OSError):  # unless something is left
+            (self._folder / JOURNAL).rmdir()
 
     def close(self) -> None:
         if self._file is not None:
@@ -127,10 +129,12 @@ def lost_evaluations(run: Run) -> list[str]:
     return facts
 
 
-def outside_bounds(run: Run) -> list[str]:
-    """Sentences on solutions that are not where they should be."""
-    facts = []
-    columns = run.solutions().features.T
+def cautions(run: Run) -> list[str]:
+    """Sentences on an archive that holds nothing, or solutions that are not where they should be."""
+    solutions, facts = run.solutions(), list[str]()
+    if not len(solutions.cell):
+        return [f"the archive is empty: {_why_empty(run)}"]
+    columns = solutions.features.T
     for name, (low, high), feature in zip(run.task.feature_names, run.task.feature_bounds, columns, strict=True):
         margin = 1e-6 * (high - low)
         if outside := int(np.sum((feature < low - margin) | (feature > high + margin))):
@@ -140,6 +144,20 @@ def outside_bounds(run: Run) -> list[str]:
                 "cells at the border"
             )
     return facts
+
+
+CAUTIONS = "the archive is empty: |.* are outside of the bounds of "
+"""How they begin, by which warnings of them are known."""
+
+
+def _why_empty(run: Run) -> str:
+    """A run of which every evaluation failed does not come to its end."""
+    names = ("evaluations", "failed_evaluations", "infeasible_evaluations")
+    evaluations, failed, infeasible = (int(run.metrics[name][-1]) if name in run.metrics else 0 for name in names)
+    if feasible := evaluations - failed - infeasible:
+        return f"the algorithm added none of {feasible:,} feasible solutions; check its tell"
+    hint = "loosen the constraints, make more evaluations, or try nsga2-small, which approaches the feasible region"
+    return f"none of {evaluations:,} evaluations satisfied all constraints; {hint}"
 
 
 def _at_its_end(path: Path) -> TextIO:

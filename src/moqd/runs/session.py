@@ -37,7 +37,7 @@ from moqd.runs.folder import (
     write_config,
     write_snapshot,
 )
-from moqd.runs.journal import outside_bounds
+from moqd.runs.journal import cautions
 from moqd.runs.ledger import EVALUATIONS, INHERITED, read_evaluations, write_evaluations
 from moqd.runs.lock import RunLock
 from moqd.runs.loop import Loop
@@ -146,7 +146,7 @@ class Session:
         del self._loop.carry  # what was learned and learned from: not needed any more, and large
         for callback in self._callbacks:
             callback.on_end(result)
-        for fact in outside_bounds(result):
+        for fact in cautions(result):
             warnings.warn(f"{fact}.", stacklevel=3)
         return result
 

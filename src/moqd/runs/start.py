@@ -37,13 +37,13 @@ from moqd.runs.lock import LOCK, RunLock
 from moqd.runs.loop import Loop
 from moqd.runs.presets import iterations_for
 from moqd.runs.session import Callback, Session
-from moqd.tasks import Task
+from moqd.tasks import Task, make_task
 
 
 @overload
 def run(
     algorithm: Algorithm | str,
-    task: Task,
+    task: Task | str,
     *,
     iterations: int | None = None,
     evaluations: int | None = None,
@@ -65,12 +65,12 @@ def run(
 
 
 @overload
-def run(algorithm: Algorithm | str, task: Task, *, seeds: Sequence[int], **settings: Any) -> list[Run]: ...
+def run(algorithm: Algorithm | str, task: Task | str, *, seeds: Sequence[int], **settings: Any) -> list[Run]: ...
 
 
 def run(
     algorithm: Algorithm | str,
-    task: Task,
+    task: Task | str,
     *,
     iterations: int | None = None,
     evaluations: int | None = None,
@@ -94,13 +94,14 @@ def run(
     Limits are `iterations` (or `evaluations`, rounded down to whole iterations), `minutes` since the start, compiling
     included, and `patience`: iterations without an improvement of the MOQD score, which is checked in every logged row.
 
-    The algorithm is one that `make_algorithm` made, or a name with `options`: ga_batch=64. A first batch of random
-    solutions comes on top of all limits, as do the designs of `start` and the solutions of `init_from`, which precede
-    it; designs that `init_from`, a run of the same function on the host, has evaluated are not evaluated again. With
-    `seeds`, a list of runs is returned, one per seed. With `out`, a run is written to that folder (OUT/seed-0 ... for
-    several), with a checkpoint every `checkpoint_minutes` (0: after every chunk of iterations) from which `resume`
-    continues it, and objectives and features every `snapshot_every` iterations. `control` stops it from another thread,
-    and so does a callback that returns True. `progress` shows how it goes.
+    The algorithm is one that `make_algorithm` made, or a name with `options`: ga_batch=64. The task is one of your own,
+    one that `make_task` made with options, or a name. A first batch of random solutions comes on top of all limits, as
+    do the designs of `start` and the solutions of `init_from`, which precede it; designs that `init_from`, a run of the
+    same function on the host, has evaluated are not evaluated again. With `seeds`, a list of runs is returned, one per
+    seed. With `out`, a run is written to that folder (OUT/seed-0 ... for several), with a checkpoint every
+    `checkpoint_minutes` (0: after every chunk of iterations) from which `resume` continues it, and objectives and
+    features every `snapshot_every` iterations. `control` stops it from another thread, and so does a callback that
+    returns True. `progress` shows how it goes.
     """
     use_cache()
     if isinstance(seeds, int):
@@ -108,8 +109,9 @@ def run(
     each = [checked_seed(one) for one in ([seed] if seeds is None else seeds)]
     if not each or len(set(each)) < len(each):
         raise InputError(f"seeds is {seeds!r}; give at least one seed, and each only once.")
+    task = make_task(task) if isinstance(task, str) else task
     if not isinstance(algorithm, str | Algorithm) or not isinstance(task, Task):
-        raise InputError("run takes an algorithm and then a task: run(make_algorithm('mome', task), task, ...).")
+        raise InputError("run takes an algorithm and then a task: run('mome', task, ...).")
     if isinstance(algorithm, Algorithm) and options:
         raise InputError(f"run knows no {', '.join(options)}; options of an algorithm are given to make_algorithm.")
     limits = _limits(iterations, evaluations, minutes, patience)

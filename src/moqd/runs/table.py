@@ -87,7 +87,7 @@ def by_header(task: Task, solutions: Solutions, *, preferences: bool) -> dict[st
     }
 
 
-def frame_of(columns: Mapping[str, np.ndarray]) -> Any:
+def frame_of(columns: Mapping[str, Sequence[Any] | np.ndarray]) -> Any:
     """A pandas.DataFrame with these columns."""
     need("pandas", "pandas", "a DataFrame")
     import pandas

@@ -8,7 +8,7 @@ are left out of their metric, and `seeds` says how many are in. Nothing to say i
 
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
 from typing import Any, NamedTuple
@@ -231,6 +231,18 @@ def parameters_table(results: Results) -> Table:
     return Table("parameters", ("task", "algorithm", *kinds), rows)
 
 
+def metrics_table(results: Results) -> Table:
+    """The rows of metrics.csv of all finished runs; nan where a run has no such column."""
+    names = tuple(dict.fromkeys(name for result in results.results for name in result.metrics))
+    rows: list[Row] = []
+    for task, algorithm in product(results.study.tasks, results.study.algorithms):
+        for result in results.of(task, algorithm):
+            missing = np.full(len(result.metrics["evaluations"]), NAN)
+            columns = (np.asarray(result.metrics.get(name, missing)).tolist() for name in names)
+            rows += [(task, algorithm, result.seed, *values) for values in zip(*columns, strict=True)]
+    return Table("metrics", ("task", "algorithm", "seed", *names), rows)
+
+
 def unfinished_table(results: Results) -> Table:
     """The planned runs of which there is no result, and why."""
     return Table("unfinished", ("task", "algorithm", "seed", "state", "reason"), [tuple(r) for r in results.unfinished])
@@ -288,3 +300,20 @@ def _timed(results: Results) -> Iterator[tuple[tuple[str, str], Mapping[str, Any
 def _whole(number: float) -> float:
     """As an integer where it is one, for tables."""
     return int(number) if np.isfinite(number) and number == int(number) else number
+
+
+TABLES: Mapping[str, Callable[[Results], Table]] = {
+    "runs": runs_table,
+    "summary": summary_table,
+    "comparisons": comparisons_table,
+    "one_hot": one_hot_table,
+    "tally": lambda results: tally_table(comparisons_table(results)),
+    "data_efficiency": efficiency_table,
+    "curves": curves_table,
+    "metrics": metrics_table,
+    "additions": additions_table,
+    "wall_clock": wall_clock_table,
+    "parameters": parameters_table,
+    "unfinished": unfinished_table,
+}
+"""All tables, by their names."""

@@ -101,9 +101,11 @@ def _stored_run(run: Mapping[str, Any], path: Path) -> PlannedRun:
     planned = PlannedRun(str(run["algorithm"]), RunConfig.from_settings(run["settings"], path))
     task, algorithm = planned.config.task, planned.config.algorithm
     if task.is_of_a_file and not task.is_registered:
-        raise InputError(f"the study is of the task {task.name!r} of your own; add --task FILE.py:NAME.")
+        where = "add --task FILE.py:NAME (in Python, tasks=['FILE.py:NAME'])"
+        raise InputError(f"the study is of the task {task.name!r} of your own; {where}.")
     if algorithm.is_of_a_file and algorithm.name not in ALGORITHMS:
-        raise InputError(f"the study is of the algorithm {algorithm.name!r} of your own; add --algorithm FILE.py:NAME.")
+        where = "add --algorithm FILE.py:NAME (in Python, algorithms=['FILE.py:NAME'])"
+        raise InputError(f"the study is of the algorithm {algorithm.name!r} of your own; {where}.")
     if not task.is_registered or algorithm.name not in ALGORITHMS:
         raise ValueError(f"unknown {algorithm.name!r} on {task.name!r}")
     if (planned.task, planned.seed) != (run["task"], run["seed"]):

@@ -12,17 +12,18 @@ from moqd.tasks.task import UNKNOWN
 
 def problem(
     function: Callable[..., Any],
-    parameters: Mapping[str, Bound],
+    parameters: Mapping[str, Bound] | Sequence[Bound],
     objectives: Mapping[str, str],
-    features: Mapping[str, tuple[float, float] | None] | Sequence[str],
+    features: Mapping[str, tuple[float, float] | None] | Sequence[str] = (),
     constraints: Sequence[str] = (),
     **options: Any,
 ) -> FunctionTask:
-    """The task of a function that takes parameters by name and returns lists: objectives, features, constraints.
+    """The task of a function of parameters that returns lists: objectives, features (if any), constraints (if any).
 
-    `objectives` maps each name to "max" or "min", `features` to its bounds (lowest, highest), or to None if `moqd.run`
-    is to learn them; a list of names learns all. A solution is feasible if no constraint is above 0. `options` are
-    those of `FunctionTask`; the task's name is by default the function's.
+    `parameters` maps each name to its bounds, and the function takes them by name; of a list of bounds, it takes a
+    vector. `objectives` maps each name to "max" or "min", `features` to its bounds (lowest, highest), or to None if
+    `moqd.run` is to learn them; a list of names learns all. A solution is feasible if no constraint is above 0.
+    `options` are those of `FunctionTask`; the task's name is by default the function's.
     """
     require(isinstance(objectives, Mapping), "objectives", objectives, "'max' or 'min' for each name, as a dictionary")
     for name, goal in objectives.items():

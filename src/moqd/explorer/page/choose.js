@@ -12,14 +12,21 @@ function scaledObjectives(objectives, signs, scale) {
   return Float64Array.from(objectives, (value, i) => (value * signs[i % k] - scale.low[i % k]) / extent[i % k]);
 }
 
-/** Those of some rows of a source that keep to all limits; `measured` says where its objectives and features are. */
+/** Those of some rows of a source that keep to all limits; `measured` says where its numbers are. */
 function withinLimits(source, measured, limits, rows) {
-  const columns = limits.map((limit) => measured.find(({ name }) => name === limit.name));
-  return rows.filter((row) => limits.every(({ relation, value }, i) => {
-    const { part, width, at } = columns[i];
-    const own = source[part][row * width + at];
-    return relation === ">=" ? own >= value : own <= value;
-  }));
+  const checks = limits.map((limit) => isWithin(source, measured.find(({ name }) => name === limit.name), limit));
+  return rows.filter((row) => checks.every((check) => check(row)));
+}
+
+/** Whether a row keeps to a limit; a snapshot has no parameters and constraints, so that limits on these pass. */
+function isWithin(source, column, { relation, value }) {
+  if (!column) return () => false;
+  const { part, width, at, options } = column;
+  const numbers = numbersOf(source, part);
+  if (!numbers) return () => true;
+  const own = (row) => numbers[row * width + at];
+  if (options) return (row) => (options[own(row)] === value) === (relation === "==");
+  return relation === ">=" ? (row) => own(row) >= value : (row) => own(row) <= value;
 }
 
 /** What each of some rows is worth by a rule; more is better. */

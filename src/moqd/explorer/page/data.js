@@ -63,20 +63,29 @@ function runOf(raw, index) {
   };
 }
 
-/** What limits can be on: objectives and features, each with its place in a row of these. */
+/** What limits can be on: each with its place in a row of its part, and the options of a choice. */
 function measuredOf(raw) {
-  const parts = [["objectives", raw.objectives], ["features", raw.features]];
   const isTaken = (part, name) => part === "features" && raw.objectives.some((objective) => objective.name === name);
-  return parts.flatMap(([part, all]) => all.map(({ name }, at) =>
-    ({ name: isTaken(part, name) ? `${name} (feature)` : name, part, at, width: all.length })));
+  const columns = (part) => raw[part].map(({ name }) => ({ name: isTaken(part, name) ? `${name} (feature)` : name }));
+  const named = (part) => (raw[part]?.headers ?? []).map((name, at) =>
+    ({ name, options: raw[part].options[at].length ? raw[part].options[at] : null }));
+  const parts = { objectives: columns("objectives"), features: columns("features"),
+    constraints: named("constraints"), parameters: named("parameters") };
+  return Object.entries(parts).flatMap(([part, all]) =>
+    all.map((column, at) => ({ ...column, part, at, width: all.length })));
+}
+
+/** The numbers of a part of a run or a snapshot, if it has them. */
+function numbersOf(source, part) {
+  return source[part]?.numbers ?? source[part];
 }
 
 /** The names of the parameters, and those of a solution by its row, as they are written. */
 function parametersOf(raw) {
   if (!raw?.names.length) return null;
-  const values = arrayOf(raw.values);
+  const numbers = arrayOf(raw.values);
   const text = (value, at) => raw.options[at][value] ?? trimmed(written(value));
-  return { names: raw.names, of: (row) => rowOf(values, row, raw.names.length).map(text) };
+  return { names: raw.names, numbers, of: (row) => rowOf(numbers, row, raw.names.length).map(text) };
 }
 
 function snapshotOf(raw, cells) {

@@ -48,32 +48,24 @@ function createWeights(host, objectives, current, onPreference) {
 /** The limits; one without a number does not count yet. */
 function createLimits(host, measured, onLimits) {
   const rows = [];
+  const parts = [...new Set(measured.map(({ part }) => part))];
 
   function read() {
-    return rows.filter(({ value }) => value.value.trim() !== "" && Number.isFinite(value.valueAsNumber)).map((row) => (
-      { name: row.name.value, relation: row.relation.value, value: row.value.valueAsNumber }));
+    return rows.map(({ name, relation, value }) => ({ name: name.value, relation: relation.value,
+      value: value.matches("select") ? value.value : value.valueAsNumber })).filter(({ value }) => !Number.isNaN(value));
   }
 
   function namesOf(part, chosen) {
     const names = measured.filter((one) => one.part === part).map(({ name }) => option(name, name, name === chosen));
-    return names.length ? [element("optgroup", { label: part }, ...names)] : [];
+    return element("optgroup", { label: part }, ...names);
   }
 
   function add(limit = {}) {
     const changed = () => onLimits(read());
-    const name = element("select", { "aria-label": "Objective or feature", onchange: () => { showName(); changed(); } },
-      ...namesOf("objectives", limit.name), ...namesOf("features", limit.name));
+    const name = element("select", { "aria-label": "What to limit", onchange: () => { show(); changed(); } },
+      ...parts.map((part) => namesOf(part, limit.name)));
     // A browser would show only the start of a long name.
     const named = element("div", { class: "named-select" }, name);
-    const showName = () => {
-      name.title = name.value;
-      named.replaceChildren(name, clipped(name.value));
-    };
-    showName();
-    const relation = element("select", { "aria-label": "At least or at most", onchange: changed },
-      option(">=", "≥", limit.relation === ">="), option("<=", "≤", limit.relation === "<="));
-    const value = element("input", { type: "number", step: "any", "aria-label": "Limit", placeholder: "number",
-      value: limit.value ?? null, oninput: changed });
     const drop = () => {
       rows.splice(rows.indexOf(row), 1);
       row.element.remove();
@@ -82,8 +74,26 @@ function createLimits(host, measured, onLimits) {
     };
     const remove = element("button",
       { type: "button", class: "icon", "aria-label": "Remove this limit", onclick: drop }, "×");
-    const row = { name, relation, value,
-      element: element("div", { class: "limit" }, named, relation, value, remove) };
+    const row = { name, element: element("div", { class: "limit" }) };
+
+    /** A number is at least or at most something; a choice is an option or is not. */
+    function show(given = { relation: row.relation.value, value: row.value.value }) {
+      const { options } = measured.find((one) => one.name === name.value);
+      const relations = options ? { "==": "=", "!=": "≠" } : { ">=": "≥", "<=": "≤" };
+      name.title = name.value;
+      named.replaceChildren(name, clipped(name.value));
+      row.relation = element("select", { "aria-label": "Relation", onchange: changed },
+        ...Object.entries(relations).map(([relation, sign]) => option(relation, sign, relation === given.relation)));
+      row.value = options
+        ? element("select", { "aria-label": "Limit", onchange: changed },
+          ...options.map((text) => option(text, text, text === given.value)))
+        : element("input", { type: "number", step: "any", "aria-label": "Limit", placeholder: "number",
+          value: given.value ?? null, oninput: changed });
+      row.element.replaceChildren(named, row.relation, row.value, remove);
+      name.focus();
+    }
+
+    show(limit);
     rows.push(row);
     host.append(row.element);
     return row;
@@ -137,9 +147,12 @@ function announce(text) {
 function nothingWithin(run, limits) {
   if (run.count === 0) return "The archive is empty; there is nothing to choose from.";
   const limited = run.measured.filter(({ name }) => limits.some((limit) => limit.name === name));
-  const ranges = limited.map(({ name, part, width, at }) => {
-    const [low, high] = rangeOf(run[part].filter((_, i) => i % width === at));
-    return `${name} ranges from ${written(low, high - low)} to ${written(high, high - low)}`;
+  const ranges = limited.map(({ name, part, width, at, options }) => {
+    const own = numbersOf(run, part).filter((_, i) => i % width === at);
+    if (options) return `${name} is ${options.filter((_, i) => own.includes(i)).join(" or ")}`;
+    const [low, high] = rangeOf(own);
+    const text = (value) => trimmed(written(value, high - low));
+    return `${name} ranges from ${text(low)} to ${text(high)}`;
   });
   return `No solution is within all limits; in the archive ${ranges.join(", ")}: relax a limit.`;
 }
