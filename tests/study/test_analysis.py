@@ -310,6 +310,17 @@ def test_curves_take_the_evaluations_that_all_seeds_have():
     assert curve([], "moqd_score").median.shape == (0,)
 
 
+def test_curves_over_time_hold_the_last_value_that_was_logged():
+    """One seed logs at 100, 200, 300 and 400 s, the other at 150 and 300 s; both are known from 150 to 300 s."""
+    runs = [made("a", 0, [1, 2, 3, 4]), made("a", 1, [10, 20], pace=1.5)]
+    drawn = curve(runs, "moqd_score", over="seconds")
+    assert drawn.evaluations.tolist() == [150, 200, 300]
+    assert drawn.median.tolist() == [(1 + 10) / 2, (2 + 10) / 2, (3 + 20) / 2]
+    assert curve([], "moqd_score", over="seconds").median.shape == (0,)
+    apart = [made("a", 0, [1, 2]), made("a", 1, [1, 2], pace=9)]
+    assert curve(apart, "moqd_score", over="seconds").median.shape == (0,)
+
+
 def test_curves_leave_out_what_is_missing():
     runs = [made("a", 0, [NAN, 2, 3]), made("a", 1, [NAN, NAN, 5])]
     drawn = curve(runs, "max_sum_scores")

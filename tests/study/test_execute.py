@@ -141,6 +141,24 @@ def test_all_runs_are_done_and_are_not_done_again(whole):
     assert archives_of(root, study) == before
 
 
+def test_runs_that_their_time_ends_are_done_and_recorded(tmp_path):
+    study = make_study("timed", tasks={"arm-2": {}}, algorithms={"mome": Variant("mome", {})}, seeds=[0], minutes=0.02)
+    write_study(tmp_path, study)
+    assert counts_of(standings_of(tmp_path, study))["waiting"] == 1
+    assert execute(study, tmp_path, LocalWorkers(1), OFTEN, Seen())
+    seen = Seen()
+    assert execute(stored_study(tmp_path / "timed"), tmp_path, LocalWorkers(1), OFTEN, seen)
+    assert seen.started == []
+    results = results_of(tmp_path, study)
+    (result,) = results.results
+    assert result.metrics["seconds"][-1] >= 1.2
+    assert result.config.iterations == result.metrics["iteration"][-1]
+    keep_records(tmp_path, results)
+    shutil.rmtree(folder_of(tmp_path, study.runs[0]))
+    (recorded,) = results_of(tmp_path, study).results
+    assert recorded.metrics["moqd_score"].tolist() == result.metrics["moqd_score"].tolist()
+
+
 def test_results_are_read_without_genotypes(whole):
     root, study = whole
     results = results_of(root, study)

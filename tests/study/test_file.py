@@ -619,6 +619,7 @@ def study_like(chance):
         "reference": lambda: chance.choice(labels),
         "iterations": lambda: 3,
         "evaluations": lambda: 6400,
+        "minutes": lambda: chance.choice([2.5, 0, "five"]),
         "log_every": lambda: 5,
         "snapshot_every": lambda: 7,
         "task": lambda: {name: some(of_tasks) for name in chance.sample([*TASKS, "hoper-2"], 2)},

@@ -1,9 +1,14 @@
 """What a study consists of: the paper's own, parts of them, and mistakes."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from moqd.algorithms import ALGORITHMS
 from moqd.io.errors import InputError
+from moqd.runs.config import RunConfig
 from moqd.study.plan import STUDIES, Variant, make_study, named_study, with_seeds
 
 SIX = ("ant-2", "ant-3", "halfcheetah-2", "hopper-2", "hopper-3", "walker-2")
@@ -55,6 +60,23 @@ def test_small_studies_are_the_same_with_the_small_preset():
     assert len(small.runs) == 2 * 8 * 3
     assert {run.config.task.options["episode_length"] for run in small.runs} == {250}
     assert not keys_of(small) & keys_of(named_study("paper-main", tasks=["hopper-2", "ant-2"], seeds=range(3)))
+
+
+def test_a_budget_of_time_is_known_by_its_minutes():
+    (run,) = tiny(iterations=None, minutes=5).runs
+    assert run.config.settings()["minutes"] == 5.0
+    assert "iterations" not in run.config.settings()
+    assert keys_of(tiny(iterations=None, minutes=5.0)) == {run.key} != keys_of(tiny(iterations=None, minutes=2))
+    again = RunConfig.from_settings(json.loads(json.dumps(run.config.settings())), Path("study.json"))
+    assert again == run.config
+    # How far it came is not what it is known by.
+    assert replace(run.config, iterations=7).digest == run.config.digest
+    for wrong, said in (
+        ({"minutes": 5}, "iterations and minutes are both given"),
+        ({"iterations": None, "minutes": 0}, "minutes is 0; give a number above 0"),
+    ):
+        with pytest.raises(InputError, match=said):
+            tiny(**wrong)
 
 
 def test_every_setting_changes_the_key_and_nothing_else_does():

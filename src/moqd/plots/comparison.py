@@ -1,4 +1,4 @@
-"""How algorithms compare over evaluations: metrics by tasks, the median over seeds with the quartiles around it."""
+"""How algorithms compare over evaluations and over time: the median over seeds, with quartiles, by metric and task."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,8 +18,8 @@ HEIGHT = 1.3
 
 
 @rc_context(SMALL)
-def comparison_figure(results: Results, algorithms: Sequence[str]) -> Figure:
-    """A row for each metric, a column for each task."""
+def comparison_figure(results: Results, algorithms: Sequence[str], over: str = "evaluations") -> Figure:
+    """A row for each metric, a column for each task; `over` evaluations or seconds."""
     styles = algorithm_styles(results.study)
     handles = {label: Line2D([], [], **styles[label].of_line) for label in algorithms}
     labels = [wrapped(METRICS[metric].label, HEIGHT) for metric in OVER_TIME]
@@ -27,19 +27,19 @@ def comparison_figure(results: Results, algorithms: Sequence[str]) -> Figure:
     for task, column in zip(tasks, columns, strict=True):
         found = {label: results.of(task, label) for label in algorithms}
         for ax, metric in zip(column, OVER_TIME, strict=True):
-            curves(ax, {label: curve(runs, metric) for label, runs in found.items() if runs}, styles)
+            curves(ax, {label: curve(runs, metric, over) for label, runs in found.items() if runs}, styles)
         if any(found.values()):
-            column[-1].set_xlabel("evaluations")
+            column[-1].set_xlabel(over)
     return figure
 
 
 def curves(ax: Axes, found: Mapping[str, Curve], styles: Styles) -> None:
     """Draws the curves of one metric on one task, by algorithm."""
     small_panel(ax)
-    for label, (evaluations, median, lower, upper) in found.items():
+    for label, (at, median, lower, upper) in found.items():
         style = styles[label]
-        ax.fill_between(evaluations, lower, upper, color=style.colour, alpha=0.18, linewidth=0)
+        ax.fill_between(at, lower, upper, color=style.colour, alpha=0.18, linewidth=0)
         alone = np.isfinite(median).sum() == 1  # one point makes no line
-        ax.plot(evaluations, median, **style.of_line | (style.of_marker if alone else {}), markersize=3)
+        ax.plot(at, median, **style.of_line | (style.of_marker if alone else {}), markersize=3)
     if not any(np.isfinite(one.median).any() for one in found.values()):
         nothing_in(ax, "no value" if found else NO_RESULT)

@@ -1,6 +1,7 @@
 """The figures of a study, with their captions."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -25,6 +26,11 @@ KINDS: dict[str, tuple[Callable[[Results, Sequence[str]], Figure], str]] = {
         comparison_figure,
         "MOQD score, global hypervolume, max sum of scores and coverage of {those} over evaluations, on every task. "
         "The line is the median over {seeds}, the shaded area lies between the first and the third quartile.",
+    ),
+    "curves_over_time": (
+        partial(comparison_figure, over="seconds"),
+        "The same over seconds, compiling included, as far as all seeds of an algorithm went. Only runs that were made "
+        "on the same machine, with as many cores, can be compared so.",
     ),
     "sparsity": (
         sparsity_boxes_figure,

@@ -190,9 +190,10 @@ def _reference_point(results: Results, task: str) -> np.ndarray | None:
 def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
     """What is the same in all runs, or differs by algorithm or task only; and what they were made with."""
     values: dict[str, Callable[[RunConfig], Any]] = {
-        "iterations": lambda config: config.iterations,
+        "minutes": lambda config: config.minutes,
+        "iterations": lambda config: config.iterations if config.minutes is None else None,
         "evaluations per iteration": _batch,
-        "evaluations in all, after a first random batch": lambda config: config.iterations * _batch(config),
+        "evaluations in all, after a first random batch": _evaluations,
         "episode length": lambda config: (config.task.options or {}).get("episode_length"),
         "cells of the archive": _cells,
         "solutions per cell": lambda config: config.algorithm.options.get("front_length"),
@@ -208,9 +209,14 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
     return Grid(("setting", "value"), [(name, text) for name, text in shown if text], "Settings of the runs.")
 
 
+def _evaluations(config: RunConfig) -> int | None:
+    """After the first batch; None for a run that its time ends."""
+    return config.iterations * _batch(config) if config.minutes is None else None
+
+
 def _budgets(study: Study) -> Iterator[Block]:
     """A warning if numbers of evaluations differ from the reference's by more than rounding to iterations explains."""
-    most = {(run.task, run.algorithm): run.config.iterations * _batch(run.config) for run in study.runs}
+    most = {(run.task, run.algorithm): _evaluations(run.config) or 0 for run in study.runs}
     if other := _unlike_reference(study, most, partial(math.isclose, rel_tol=0.05)):
         yield Notice(
             "Not all algorithms have the same budget:",

@@ -260,7 +260,6 @@ class RunConfig:
         return cls(
             **_planned(content),
             checkpoint_minutes=float(content["checkpoint_minutes"]),
-            minutes=content.get("minutes"),
             patience=content.get("patience"),
             initial_solutions=content["seeded"],
             batch=content["batch"],
@@ -295,16 +294,18 @@ class RunConfig:
         options = settings.get("task") if isinstance(settings, dict) else None
         name = options.get("name") if isinstance(options, dict) else None
         content = {**settings, "task": {"name": name, "options": options}} if name else settings
+        if isinstance(content, dict) and content.get("minutes") is not None:
+            content = {"iterations": MOST_ITERATIONS, **content}
         _check(content, PLANNED, path)
         return cls(**_planned(content))
 
     def settings(self) -> dict[str, Any]:
-        """All that the result depends on, by which studies know a run."""
+        """All that the result depends on, by which studies know a run: its iterations, or its time if that ends it."""
         return {
             "task": self.task.options,
             "algorithm": self.algorithm.to_json(),
             "seed": self.seed,
-            "iterations": self.iterations,
+            **({"iterations": self.iterations} if self.minutes is None else {"minutes": self.minutes}),
             "log_every": self.log_every,
             "snapshot_every": self.snapshot_every,
         }
@@ -312,7 +313,7 @@ class RunConfig:
     def check_same(self, planned: "RunConfig", path: Path) -> None:
         """Raises where this config, which was found there, is not that of a run that was planned."""
         here = self.settings()
-        different = [name for name, value in planned.settings().items() if here[name] != value]
+        different = [name for name, value in planned.settings().items() if here.get(name) != value]
         if different:
             raise InputError(f"{str(path)!r} holds a run with another {' and '.join(different)}; move it away.")
 
@@ -320,6 +321,10 @@ class RunConfig:
     def of_iterations(self) -> str:
         """How a sentence on an iteration goes on."""
         return "" if self.iterations == MOST_ITERATIONS else f" of {self.iterations}"
+
+    def is_last(self, iteration: float) -> bool:
+        """Whether a run that was planned so and is done may have ended there."""
+        return self.minutes is not None or bool(iteration == self.iterations)
 
     def next_log_point(self, iteration: int) -> int:
         """The first one after an iteration."""
@@ -355,7 +360,7 @@ def _planned(content: Mapping[str, Any]) -> dict[str, Any]:
         "task": TaskConfig(task.pop("name"), task.pop("options", None), task),
         "algorithm": AlgorithmConfig(algorithm.pop("name"), algorithm),
         **{name: content[name] for name in ("seed", "iterations")},
-        **{name: content.get(name) for name in ("log_every", "snapshot_every")},
+        **{name: content.get(name) for name in ("log_every", "snapshot_every", "minutes")},
     }
 
 
@@ -392,13 +397,13 @@ PLANNED: dict[str, Rule] = {
     "iterations": _count(0),
     "log_every": _or_none(_count(1)),
     "snapshot_every": _or_none(_count(1)),
+    "minutes": _or_none(_NUMBER),
 }
 """What the settings of a run must say..."""
 BEGUN: dict[str, Rule] = {
     "batch": _count(1),
     "seeded": _count(0),
     "checkpoint_minutes": _NUMBER,
-    "minutes": _or_none(_NUMBER),
     "patience": _or_none(_count(1)),
     "reference_point": _or_none(_NUMBERS),
     "learning_cost": _or_none(_NUMBER),

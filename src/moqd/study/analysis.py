@@ -40,9 +40,10 @@ class Table(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A metric over evaluations: its quartiles over seeds."""
+    """A metric over evaluations, or over seconds: its quartiles over seeds."""
 
     evaluations: Float[np.ndarray, "rows"]
+    """Or seconds."""
     median: Float[np.ndarray, "rows"]
     lower: Float[np.ndarray, "rows"]
     upper: Float[np.ndarray, "rows"]
@@ -248,11 +249,12 @@ def unfinished_table(results: Results) -> Table:
     return Table("unfinished", ("task", "algorithm", "seed", "state", "reason"), [tuple(r) for r in results.unfinished])
 
 
-def curve(results: Sequence[Result], metric: str) -> Curve:
-    """A column of metrics.csv over evaluations, of runs that differ in their seeds only; empty if there are none."""
-    evaluations, table = _aligned(results, metric)
+def curve(results: Sequence[Result], metric: str, over: str = "evaluations") -> Curve:
+    """A column of metrics.csv over evaluations or seconds, of runs that differ in their seeds only; empty if there are
+    none."""
+    at, table = (_aligned if over == "evaluations" else _over_time)(results, metric)
     lower, median, upper = statistics.column_quartiles(table)
-    return Curve(evaluations, median, lower, upper)
+    return Curve(at, median, lower, upper)
 
 
 def representative(results: Sequence[Result]) -> Result:
@@ -274,6 +276,24 @@ def _aligned(
         for result, evaluations in zip(results, logged, strict=True)
     ]
     return common, np.stack(values)
+
+
+def _over_time(
+    results: Sequence[Result], metric: str
+) -> tuple[Float[np.ndarray, "rows"], Float[np.ndarray, "seeds rows"]]:
+    """Seconds that all of the runs have been through, and what each had reached by then: the last value logged."""
+    if not results:
+        return np.empty(0), np.empty((0, 0))
+    logged = [np.asarray(result.metrics["seconds"], float) for result in results]
+    start, stop = max(seconds[0] for seconds in logged), min(seconds[-1] for seconds in logged)
+    at = np.unique([second for seconds in logged for second in seconds if start <= second <= stop])
+    if len(at) == 0:
+        return np.empty(0), np.empty((len(results), 0))
+    values = [
+        np.asarray(result.metrics[metric], float)[np.searchsorted(seconds, at, side="right") - 1]
+        for result, seconds in zip(results, logged, strict=True)
+    ]
+    return at, np.stack(values)
 
 
 def _finals(results: Results) -> defaultdict[tuple[str, str], list[dict[str, Any]]]:

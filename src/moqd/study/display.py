@@ -100,8 +100,7 @@ class StudyDisplay(StudyCallback):
         return Group(*parts, *([Text(self._doing, style="cyan")] if self._doing else []))
 
     def _bar(self, standings: Sequence[Standing]) -> RenderableType:
-        work = sum(max(1, one.iterations) for one in standings)
-        done = sum(max(1, one.iterations) if one.state == "done" else one.iteration for one in standings)
+        done, work = (sum(parts) for parts in zip(*(one.work for one in standings), strict=True))
         columns = Column(no_wrap=True), Column(ratio=1, min_width=10), Column(no_wrap=True)
         table = Table.grid(*columns, padding=(0, 2, 0, 0), expand=True)
         bar = ProgressBar(work, done, complete_style="cyan", finished_style="cyan")
@@ -166,7 +165,11 @@ def going_on(standings: Sequence[Standing]) -> RenderableType:
     running = [standing for standing in standings if standing.state == "running"]
     table = Table.grid(padding=(0, 2, 0, 0))
     for standing in running[:MOST_LISTED]:
-        how_far = f"iteration {standing.iteration}/{standing.iterations}" if standing.seconds else "compiling"
+        minutes = standing.run.config.minutes
+        how_far = f"iteration {standing.iteration}{standing.run.config.of_iterations.replace(' of ', '/')}"
+        if minutes is not None:
+            how_far += f", {_clock(standing.seconds)} of {_clock(60 * minutes)}"
+        how_far = how_far if standing.seconds else "compiling"
         table.add_row(Text("running", style=STYLES["running"]), Text(str(standing.run)), how_far)
     if len(running) > MOST_LISTED:
         table.add_row("", f"and {len(running) - MOST_LISTED} more")

@@ -30,7 +30,7 @@ from moqd.tasks import TASKS, Task, make_task
 from moqd.tasks.policies import PolicyTask
 
 PARSERS = {".toml": tomllib.loads, ".json": lambda text: json.loads(text, object_pairs_hook=_each_once)}
-KEYS = ("name", "preset", "tasks", "algorithms", "seeds", "reference", *COUNTS, "task", "algorithm")
+KEYS = ("name", "preset", "tasks", "algorithms", "seeds", "reference", *COUNTS, "minutes", "task", "algorithm")
 NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,100}")
 NAME_RULE = "up to 100 letters, digits, '.', '_' and '-', of which the first is no '.'"
 """So that it can be the name of a folder."""
@@ -98,7 +98,7 @@ class _Reader:
         name = content.get("name", stem)
         if not isinstance(name, str) or not NAME.fullmatch(name):
             self._wrong(("name",), f"name is {name!r}; give a name of {NAME_RULE}.")
-        self._try(("evaluations",), plan.check_budget, content.get("iterations"), content.get("evaluations"))
+        self._try(("minutes" if "minutes" in content else "evaluations",), plan.check_budget, content)
         counts = {key: content[key] for key in COUNTS if key in content}
         for key, value in counts.items():
             self._try((key,), partial(whole_number, least=COUNTS[key]), key, value)
@@ -135,6 +135,7 @@ class _Reader:
         if self.problems:
             return None
         others: dict[str, Any] = {"preset": self._preset, "reference": reference, **counts}
+        others |= {"minutes": content.get("minutes")}
         return make_study(name, tasks=tasks, algorithms=algorithms, seeds=seeds, seeds_of=seeds_of, **others)
 
     def _wrong(self, place: Place, what: object) -> None:

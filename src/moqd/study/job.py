@@ -140,7 +140,7 @@ def _obey(lines: TextIO, job: Job, control: Control) -> None:
 def _do(job: Job, folder: Path, control: Control) -> Ending:
     config = job.config
     told: dict[str, Any] = {"callbacks": [Log(job)], "control": control}
-    if not job.timing and _is_there(folder, config.iterations):
+    if not job.timing and _is_there(folder, config):
         return Ending.DONE  # another study has made it in the meantime
     use_devices(job.cores)
     use_cache()
@@ -156,7 +156,8 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
         read_config(folder).check_same(config, folder)
         resume(folder, **told)
     else:
-        planned = {name: getattr(config, name) for name in ("iterations", "seed", "log_every", "snapshot_every")}
+        names = ("iterations", "minutes", "seed", "log_every", "snapshot_every")
+        planned = {name: getattr(config, name) for name in names}
         try:
             run(algorithm, task, out=folder, checkpoint_minutes=job.checkpoint_minutes, **planned, **told)
         except InputError as error:
@@ -172,17 +173,21 @@ def _done(folder: Path) -> Ending:
     return Ending.DONE
 
 
-def is_done(folder: Path, iterations: int) -> bool:
+def is_done(folder: Path, config: RunConfig) -> bool:
     """Whether its files say that the run was made to its end, by a study or by anything else."""
+    if not ((folder / ARCHIVE).is_file() and (folder / CONFIG).is_file()):
+        return False
+    # How many iterations fitted into its time, its own config says as soon as that is over.
+    iterations = config.iterations if config.minutes is None else read_config(folder).iterations
     state = outcome_of(folder).get("state")
-    whole = (folder / ARCHIVE).is_file() and (folder / CONFIG).is_file() and last_row(folder)[0] == iterations
-    return whole and (state == "done" or (state is None and saved_iteration(folder) == iterations))
+    at_its_end = last_row(folder)[0] == iterations
+    return at_its_end and (state == "done" or (state is None and saved_iteration(folder) == iterations))
 
 
-def _is_there(folder: Path, iterations: int) -> bool:
+def _is_there(folder: Path, config: RunConfig) -> bool:
     """Whether the run is done and its archive can be read; one that is damaged is made from the last checkpoint."""
     with suppress(InputError):
-        if is_done(folder, iterations) and not is_held(folder):
+        if is_done(folder, config) and not is_held(folder):
             read_tensors(folder / ARCHIVE)
             return True
     return False

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from moqd.algorithms import ABLATIONS, ALGORITHMS, batch_fields
 from moqd.io.errors import InputError, known_name
 from moqd.io.options import checked_seed, overridden, whole_number
-from moqd.runs.config import AlgorithmConfig, RunConfig, TaskConfig, usual_log_every
+from moqd.runs.config import MOST_ITERATIONS, AlgorithmConfig, RunConfig, TaskConfig, usual_log_every
 from moqd.runs.presets import iterations_for, preset_for
 from moqd.tasks import TASKS, make_task
 
@@ -24,6 +24,7 @@ REFERENCE = "mome-p2c"
 
 COUNTS = {"iterations": 0, "evaluations": 0, "log_every": 1, "snapshot_every": 1}
 """Settings that are whole numbers, and the least that each may be."""
+BUDGETS = ("iterations", "evaluations", "minutes")
 
 PAPER_TASKS = ("ant-2", "ant-3", "halfcheetah-2", "hopper-2", "hopper-3", "walker-2")
 BASELINES = (REFERENCE, "mome-pgx", "mome", "pga-me", "nsga2", "nsga2-small", "spea2", "spea2-small")
@@ -122,6 +123,7 @@ def make_study(
     preset: str | None = None,
     iterations: int | None = None,
     evaluations: int | None = None,
+    minutes: float | None = None,
     log_every: int | None = None,
     snapshot_every: int | None = None,
     reference: str | None = None,
@@ -130,8 +132,8 @@ def make_study(
 
     `seeds_of` has the tasks with other seeds than `seeds`.
     `log_every` is in iterations of MOME-P2C: with a preset, other algorithms log after as many evaluations.
-    If neither `iterations` nor `evaluations` is given, the preset says; without a preset, the robots are run as `small`
-    and other tasks with their defaults.
+    If none of `iterations`, `evaluations` and `minutes` is given, the preset says; without a preset, the robots are run
+    as `small` and other tasks with their defaults. Runs that their time ends log more and more rarely.
     """
     seeds_of = seeds_of or {}
     for what, listed in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
@@ -144,7 +146,7 @@ def make_study(
     every_seed = tuple(dict.fromkeys(checked_seed(seed) for own in of_task.values() for seed in own))
     if reference is not None:
         known_name("reference", reference, algorithms)
-    check_budget(iterations, evaluations)
+    check_budget({"iterations": iterations, "evaluations": evaluations, "minutes": minutes})
     given = dict(zip(COUNTS, (iterations, evaluations, log_every, snapshot_every), strict=True))
     counts = {what: whole_number(what, count, least=COUNTS[what]) for what, count in given.items() if count is not None}
     budget = {unit: number for unit, number in counts.items() if unit in ("iterations", "evaluations")}
@@ -154,6 +156,17 @@ def make_study(
         base, options = algorithms[label]
         default = defaults_for(task, known_name("algorithm", base, ALGORITHMS), preset, tasks[task])
         algorithm = overridden(default.algorithm, options, f"algorithm {label!r}")
+        planned = TaskConfig.planned(make_task(task, **{**vars(default.task), **tasks[task]}))
+        if minutes is not None:
+            return RunConfig(
+                planned,
+                AlgorithmConfig.of(base, algorithm),
+                seed=0,
+                iterations=MOST_ITERATIONS,
+                minutes=float(minutes),
+                log_every=log_every,
+                snapshot_every=snapshot_every,
+            )
         batch = sum(getattr(algorithm, name) for name in batch_fields(algorithm))
         ((unit, number),) = (budget or default.budget).items()
         every = default.log_every
@@ -163,7 +176,7 @@ def make_study(
         # A preset's own runs are known by its log_every; those of another length are logged as such runs are.
         often = usual_log_every(length, every) if budget else every
         return RunConfig(
-            TaskConfig.planned(make_task(task, **{**vars(default.task), **tasks[task]})),
+            planned,
             AlgorithmConfig.of(base, algorithm),
             seed=0,
             iterations=length,
@@ -223,9 +236,14 @@ def check_size(number: int) -> None:
         raise InputError(f"these are {number} runs; give fewer seeds, for at most {MOST_RUNS} runs.")
 
 
-def check_budget(iterations: Any, evaluations: Any) -> None:
-    if iterations is not None and evaluations is not None:
-        raise InputError("iterations and evaluations are both given; give one of the two and not the other.")
+def check_budget(given: Mapping[str, Any]) -> None:
+    """Of iterations, evaluations and minutes, at most one may be given."""
+    units = [unit for unit in BUDGETS if given.get(unit) is not None]
+    if len(units) > 1:
+        raise InputError(f"{units[0]} and {units[1]} are both given; give one of the two and not the other.")
+    minutes = given.get("minutes")
+    if minutes is not None and not (isinstance(minutes, int | float) and 0 < minutes < float("inf")):
+        raise InputError(f"minutes is {minutes!r}; give a number above 0.")
 
 
 def unique(what: str, values: Sequence[Any]) -> list[Any]:

@@ -35,8 +35,13 @@ class Standing(NamedTuple):
     """Why it failed."""
 
     @property
-    def iterations(self) -> int:
-        return self.run.config.iterations
+    def work(self) -> tuple[float, float]:
+        """How much is done and how much there is: iterations, or seconds of a run that its time ends."""
+        config = self.run.config
+        done, all_of_it = float(self.iteration), float(max(1, config.iterations))
+        if config.minutes is not None:
+            done, all_of_it = self.seconds, max(1.0, 60 * config.minutes)
+        return (all_of_it if self.state == "done" else min(done, all_of_it)), all_of_it
 
     @property
     def kinds(self) -> tuple[tuple[str, ...], ...]:
@@ -59,7 +64,7 @@ def standing_of(root: Path, run: PlannedRun) -> Standing:
         if not folder.is_dir():
             return Standing(run, "waiting")
         outcome, reached = outcome_of(folder), last_row(folder)
-        if is_done(folder, run.config.iterations):
+        if is_done(folder, run.config):
             return Standing(run, "done", *reached)
         if is_held(folder):
             return Standing(run, "running", *reached)
@@ -97,8 +102,9 @@ def seconds_left(standings: Sequence[Standing], workers: int) -> float | None:
     rest = [0.0]
     for standing in standings:
         if standing.state not in ("done", "failed"):
+            done, all_of_it = standing.work
             known = next(speeds[kind] for kind in standing.kinds if kind in speeds)
-            rest.append((standing.iterations - standing.iteration) * fmean(known))
+            rest.append((all_of_it - done) * (fmean(known) if standing.run.config.minutes is None else 1))
     return max(sum(rest) / max(1, workers), max(rest))
 
 
@@ -114,7 +120,7 @@ def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: N
             except InputError as error:
                 state, reason = "failed", str(error)
         elif iteration and not reason:
-            reason = f"at iteration {iteration} of {run.config.iterations}"
+            reason = f"at iteration {iteration}{run.config.of_iterations}"
         if state != "done":
             unfinished.append(Unfinished(run.task, run.algorithm, run.seed, state, reason))
         if (run.task, run.algorithm) not in timings and (timing := timing_of(root, run)) is not None:
@@ -158,7 +164,7 @@ def _result(root: Path, run: PlannedRun, task: Task) -> Result:
     try:
         loaded = load_run(folder)
         loaded.config.check_same(run.config, folder)
-        if list(loaded.metrics.get("iteration", ()))[-1:] != [run.config.iterations]:
+        if not any(map(run.config.is_last, list(loaded.metrics.get("iteration", ()))[-1:])):
             raise InputError(f"{str(folder / METRICS_CSV)!r} is damaged: it does not reach the run's last iteration.")
         summaries.check_origin(loaded.config, folder / CONFIG)
     except InputError as error:

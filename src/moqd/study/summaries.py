@@ -123,7 +123,7 @@ def _content(path: Path, run: PlannedRun) -> tuple[RunConfig, dict[str, np.ndarr
         about = json.loads(arrays.pop("about").tobytes())
         content, columns, table = about["config"], about["columns"], arrays.pop("metrics")
         metrics = dict(zip(columns, table.T, strict=True))
-        at_its_end = metrics["iteration"][-1] == run.config.iterations
+        at_its_end = run.config.is_last(metrics["iteration"][-1])
         whole_run = at_its_end and metrics.keys() >= set(COLUMNS) and arrays["valid"].ndim == 2
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{str(path)!r} is damaged ({type(error).__name__}: {error}).") from error
