@@ -62,7 +62,7 @@ def test_a_run_whose_costs_were_measured_is_resumed_and_repeated_bit_for_bit(tmp
     """Measured, so no two runs need be the same; but each can be repeated from what config.json says, as a whole or
     in parts."""
     task, limit = walk(), {"iterations": 24, "log_every": 5}
-    run = moqd.run(small("mome-p2c", task, learn_every=0), task, out=tmp_path / "measured", **limit)
+    run = moqd.run(small("mome-p2c", task, learn_every=0), task, out=tmp_path / "measured", minutes=60, **limit)
     cost = moqd.load_run(tmp_path / "measured", task=task).config.learning_cost
     assert cost is not None
     assert cost > 0
@@ -73,6 +73,14 @@ def test_a_run_whose_costs_were_measured_is_resumed_and_repeated_bit_for_bit(tmp
     resumed = interrupted(again, task, tmp_path / "early", at=(8,), **limit)
     for other in (whole, parts, resumed):
         jax.tree.map(np.testing.assert_array_equal, run.archive, other.archive)
+
+
+def test_without_a_limit_of_time_only_evaluations_count(tmp_path):
+    """Then all generations cost the same, and nothing is measured: two runs are the same."""
+    task, limit = walk(), {"iterations": 16, "log_every": 4}
+    runs = [moqd.run(small("mome-p2c", task, learn_every=0), task, out=tmp_path / one, **limit) for one in "ab"]
+    assert [moqd.load_run(tmp_path / one, task=task).config.learning_cost for one in "ab"] == [1, 1]
+    jax.tree.map(np.testing.assert_array_equal, runs[0].archive, runs[1].archive)
 
 
 def test_operators_that_adapt_need_every_generation():

@@ -46,6 +46,12 @@ def test_paper_is_the_papers(algorithm):
         assert not config.standardise_obs
 
 
+def test_what_is_of_no_paper_keeps_its_options_in_the_papers_preset():
+    preset, config = preset_for("paper", "ant-3", "mome-p2c-plus"), ALGORITHMS["mome-p2c-plus"].config
+    assert preset.algorithm == {name: getattr(config, name) for name in batch_fields(config)}
+    assert preset.task == {"episode_length": 1000}
+
+
 def test_rows_are_as_dense_for_every_algorithm():
     for name, evaluations in (("small", 640), ("paper", 2560)):
         for algorithm in ALGORITHMS:
@@ -60,9 +66,9 @@ def planned(line):
 
 def test_flags_go_before_presets_and_presets_before_defaults():
     plan = planned("hopper-2")
-    assert (plan.algorithm_name, plan.task.episode_length, plan.algorithm.ga_batch) == ("mome-p2c", 250, 32)
+    assert (plan.algorithm_name, plan.task.episode_length, plan.algorithm.ga_batch) == ("mome-p2c-plus", 250, 148)
     assert plan.budget == {"evaluations": 9600}
-    plan = planned("hopper-2 --preset paper --ga-batch 7 --iterations 3")
+    plan = planned("hopper-2 --preset paper --algorithm mome-p2c --ga-batch 7 --iterations 3")
     assert (plan.task.episode_length, plan.algorithm.ga_batch, plan.algorithm.pg_batch) == (1000, 7, 64)
     assert plan.options.iterations == 3
     plan = planned("--preset quick")

@@ -60,7 +60,7 @@ def test_what_was_recorded_is_restored_whatever_the_defaults_are_now():
         restored(Later(), {"width": 3}, "it")
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", [name for name, entry in ALGORITHMS.items() if not entry.is_ours])
 def test_the_papers_settings_are_recorded_as_they_were(name):
     """None of the options that came after the records is in the identity of what the paper's study runs."""
     entry = ALGORITHMS[name]

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from moqd.algorithms import ALGORITHMS
+from moqd.algorithms import ABLATIONS as PARTS
 from moqd.io.errors import InputError
 from moqd.runs.config import RunConfig
 from moqd.study.plan import STUDIES, Variant, make_study, named_study, with_seeds
 
 SIX = ("ant-2", "ant-3", "halfcheetah-2", "hopper-2", "hopper-3", "walker-2")
 MAIN = ("mome-p2c", "mome-pgx", "mome", "pga-me", "nsga2", "nsga2-small", "spea2", "spea2-small")
-ABLATIONS = ("mome-p2c", "mome-pgx", *(name for name in ALGORITHMS if name.startswith("mome-p2c-")))
+ABLATIONS = ("mome-p2c", "mome-pgx", *(f"mome-p2c-{name}" for name in PARTS))
 
 
 def keys_of(study):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from moqd.algorithms.catalogue import ABLATIONS, ALGORITHMS, Entry
+from moqd.algorithms.catalogue import ABLATIONS, ALGORITHMS, FOR_FUNCTIONS, FOR_POLICIES, Entry
 from moqd.io.lazy import lazy
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ else:
 __all__ = [
     "ABLATIONS",
     "ALGORITHMS",
+    "FOR_FUNCTIONS",
+    "FOR_POLICIES",
     "Algorithm",
     "Entry",
     "batch_fields",

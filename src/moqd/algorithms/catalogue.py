@@ -23,6 +23,8 @@ class Entry(Listed):
     """Whether it has no archive of its own and gets a passive one, of its config's `num_cells` and `front_length`."""
     policies: bool = False
     """Whether it improves policies by their gradients, and so needs a task whose solutions are policies."""
+    is_ours: bool = False
+    """Whether it is of no paper, so that the preset `paper` gives it the paper's batches and episodes, but no options."""
     for_vectors: Mapping[str, Any] = field(default_factory=dict)
     """Where the defaults differ for tasks of plain parameters, whose solutions are vectors within bounds."""
 
@@ -81,12 +83,28 @@ ABLATIONS = {
     "no-ga": _ablation(3, "No-GA", "without Iso+LineDD variation", pg_batch=128, ga_batch=0, actor_batch=128),
     "no-crowding": _ablation(4, "No-Crowding", "without crowding", crowding=False),
 }
+PLUS = {
+    "ga_batch": 592,
+    "pg_batch": 144,
+    "actor_batch": 32,
+    "critic_steps": 1800,
+    "minibatch": 128,
+    "critic_hidden_sizes": (128, 128),
+    "pg_minibatch": 64,
+    "pg_preferences": "mixed",
+    "after_fall": "costs",
+    "learn_every": 0,
+}
+"""What makes MOME-P2C learn where it pays: docs/mome-p2c-plus.md says which part does what."""
 MOME = _of("mome", "MomeConfig")
 MOME_PGX = _of("mome_pgx", "MomePgxConfig")
 MO_CMA_MAE = _of("mo_cma_mae", "MoCmaMaeConfig")
 
 ALGORITHMS: dict[str, Entry] = {
     "mome-p2c": _p2c("MOME-P2C", (0, "-"), "preference-conditioned gradients and actor"),
+    "mome-p2c-plus": replace(
+        _p2c("MOME-P2C+", (0, ":"), "mome-p2c that learns when and what for it pays", **PLUS), is_ours=True
+    ),
     "mome-pgx": Entry("policy gradients of each objective", MOME_PGX, "MOME-PGX", (1, "-"), policies=True),
     "mome": Entry("MAP-Elites with a front in every cell", MOME, "MOME", (2, "-"), for_vectors=FOR_VECTORS),
     "mo-cma-mae": Entry("CMA-ES on the hypervolume of annealed fronts", MO_CMA_MAE, "MO-CMA-MAE", (6, "-")),
@@ -103,3 +121,5 @@ ALGORITHMS: dict[str, Entry] = {
     **{f"mome-p2c-{name}": entry for name, entry in ABLATIONS.items()},
 }
 """To add one of moqd's own, add it here: nothing else knows it by its name."""
+FOR_POLICIES, FOR_FUNCTIONS = "mome-p2c-plus", "mome"
+"""What `moqd train` takes if no algorithm is named."""

@@ -2,7 +2,8 @@
 
 Learning costs as much as hundreds of evaluations of a fast simulator, and next to nothing beside a slow one. What both
 kinds of generation add to the hypervolume of their cells is counted, and each gets time in proportion to what it has
-added per unit of time. What a generation with learning costs is measured once, by the first of each kind.
+added per unit of time. What a generation with learning costs is measured once, by the first of each kind, if the run has
+a limit in minutes. Otherwise evaluations are what is scarce, and of these all generations take as many.
 """
 
 from typing import NamedTuple
@@ -16,6 +17,8 @@ MEMORY = 0.8
 """How much of what was added up to one training counts at the next."""
 LEAST, MOST = 0.1, 0.7
 """Shares of the time that learning may have."""
+ALIKE = 1.0
+"""The cost of a generation with learning where only evaluations count."""
 
 
 class Gained(NamedTuple):

@@ -77,10 +77,11 @@ class MomeP2CConfig(GradientConfig):
     """Where the actor is injected beyond the one-hot preferences: uniform on the simplex, or adaptive as above."""
     learn_every: int = field(default=1, metadata={"least": 0, "before": 1})
     """Every so many generations there are offspring of gradients and actor, and training; in the others all offspring
-    are by chance. 0: as often as pays for the time that it takes."""
+    are by chance. 0: as often as pays, for the time that it takes if the run has a limit in minutes, else for its
+    evaluations."""
     learning_cost: float = field(default=0.0, metadata={"before": 0.0})
     """For learn_every=0: how many times as long a generation with learning takes as one without; 0: measured at the
-    start of a run, and recorded with it."""
+    start of a run that has a limit in minutes, 1 in any other. The run records it."""
 
 
 class MomeP2CState(NamedTuple):

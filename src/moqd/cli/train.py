@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
 
-from moqd.algorithms import ALGORITHMS, batch_fields
+from moqd.algorithms import ALGORITHMS, FOR_FUNCTIONS, FOR_POLICIES, batch_fields
 from moqd.cli.own import OwnOptions, named_algorithm, named_task
 from moqd.cli.parser import Line
 from moqd.cli.watch import devices_of, watch
@@ -31,8 +31,9 @@ class TrainOptions:
     task: str | None = field(default=None, metadata={"positional": "TASK"})
     """The task to solve: one that `moqd tasks` lists, or one of your own, as --task FILE.py:NAME."""
     algorithm: str | None = None
-    """The algorithm: one that `moqd algorithms` lists, or one of your own, as FILE.py:NAME. If not given: mome-p2c
-    where solutions are policies (robots, environments), mome for other tasks. Its own options are listed below."""
+    """The algorithm: one that `moqd algorithms` lists, or one of your own, as FILE.py:NAME. If not given:
+    mome-p2c-plus where solutions are policies (robots, environments), mome for other tasks. Its own options are listed
+    below."""
     preset: Literal["quick", "small", "paper"] | None = None
     """Settings for all that is not given: the paper's own; small ones for minutes on a laptop (episodes of 250 steps,
     batches of 64, 9,600 evaluations); quick ones for a first look (the same with 3,200 evaluations). If not given:
@@ -152,7 +153,7 @@ def plan_of(arguments: Sequence[str], out: Console) -> Plan:
 
 def _defaults(given: Mapping[str, Any], task: str) -> Plan:
     """By the preset."""
-    algorithm = given.get("algorithm") or ("mome-p2c" if TASKS[task].policies else "mome")
+    algorithm = given.get("algorithm") or (FOR_POLICIES if TASKS[task].policies else FOR_FUNCTIONS)
     default = defaults_for(task, algorithm, given.get("preset"), {})
     options = TrainOptions(task=task, algorithm=algorithm)
     return Plan(options, task, default.task, algorithm, default.algorithm, default.budget, default.log_every)

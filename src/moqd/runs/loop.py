@@ -140,12 +140,15 @@ class Loop:
         if isinstance(self._task, FunctionTask) and not self._task.traceable and not self._task.batched:
             self.journal = RunJournal(folder, self._task)
 
-    def start(self, initial: Archive | None = None) -> None:
+    def start(self, initial: Archive | None = None, learning_cost: float | None = None) -> None:
         """The first batch, after the initial solutions if there are any, and further ones until a solution is feasible.
 
-        This settles the reference point. If a few batches have no feasible solution, it is one of the others.
+        This settles the reference point. If a few batches have no feasible solution, it is one of the others. An
+        algorithm that asks what learning costs is told `learning_cost`, or else it is measured.
         """
         self.carry, self.iteration, self.env_steps = self._first_carry(), -1, 0
+        if learning_cost is not None and self._algorithm.pace is not None:
+            self._settle_cost(learning_cost)
         if initial is not None:
             self._tell_initial(initial)
         while self.iteration < 0 or int(self.carry.progress.feasible) == 0:
@@ -266,10 +269,13 @@ class Loop:
         kind.append(time.perf_counter() - begin)
         if min(map(len, self._seconds)) >= TIMED:
             without, learning = (sum(seconds[1:]) / len(seconds[1:]) for seconds in self._seconds)
-            self.learning_cost = round(learning / without, 2)
-            state = self._algorithm.pace.with_cost(self.carry.state, self.learning_cost)
-            self.carry = self.carry._replace(state=state)
+            self._settle_cost(round(learning / without, 2))
         return self.carry, metrics
+
+    def _settle_cost(self, cost: float) -> None:
+        assert self._algorithm.pace is not None
+        self.learning_cost = cost
+        self.carry = self.carry._replace(state=self._algorithm.pace.with_cost(self.carry.state, cost))
 
     def _ask_again(self, root: Key, iteration: Int[Array, ""], state: Any) -> Iterator[Offspring]:
         """What may stand in for designs that were evaluated before: varied again, and then random."""

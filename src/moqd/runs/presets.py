@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
-from moqd.algorithms import ALGORITHMS, batch_fields
+from moqd.algorithms import ALGORITHMS, Entry, batch_fields
 from moqd.io.errors import unknown_name
 from moqd.runs.config import AlgorithmConfig
 from moqd.tasks import TASKS
@@ -43,7 +43,7 @@ def changed_options(algorithm: AlgorithmConfig) -> dict[str, Any]:
         return {}
     entry = ALGORITHMS[algorithm.name]
     usual = [entry.config, replace(entry.config, **entry.for_vectors)]
-    usual += [replace(entry.config, **_options(scale, entry.config)) for scale in PRESETS.values()]
+    usual += [replace(entry.config, **_options(scale, entry)) for scale in PRESETS.values()]
     usual = [json.loads(json.dumps(asdict(one))) for one in usual]
     options = (usual[0] | algorithm.options).items()  # an option that is not recorded has its default
     found = [{name: value for name, value in options if name in one and value != one[name]} for one in usual]
@@ -54,8 +54,8 @@ def preset_for(name: str, task: str, algorithm: str) -> Preset:
     """The settings of a preset for a task and an algorithm, by their names."""
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS)
-    scale, config = PRESETS[name], ALGORITHMS[algorithm].config
-    options = _options(scale, config)
+    scale, entry = PRESETS[name], ALGORITHMS[algorithm]
+    config, options = entry.config, _options(scale, entry)
     batch = sum(options[field] for field in batch_fields(config))
     has_episodes = "episode_length" in {field.name for field in fields(TASKS[task].config)}
     return Preset(
@@ -71,7 +71,8 @@ def iterations_for(evaluations: int, batch: int) -> int:
     return evaluations // batch
 
 
-def _options(scale: _Scale, config: Any) -> dict[str, Any]:
-    known = {field.name for field in fields(config)}
+def _options(scale: _Scale, entry: Entry) -> dict[str, Any]:
+    config = entry.config
+    known = set() if entry.is_ours else {field.name for field in fields(config)}
     batches = {field: getattr(config, field) * scale.batch // 256 for field in batch_fields(config)}
     return batches | {field: value for field, value in LETTER.items() if scale.exact and field in known}

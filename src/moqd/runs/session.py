@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from moqd.algorithms.effort import ALIKE
 from moqd.core.archive import Archive
 from moqd.core.metrics import archive_metrics
 from moqd.core.types import Source
@@ -165,8 +166,10 @@ class Session:
         self._configure()
 
     def _start(self, start: Archive | None) -> None:
-        loop = self._loop
-        loop.start(start)
+        loop, cost = self._loop, self._config.learning_cost
+        if cost is None and self._config.minutes is None:
+            cost = ALIKE
+        loop.start(start, cost)
         row = self._row()
         self._settle((loop.reference_point * self._task.direction).tolist(), columns=row)
         self._log(row)
