@@ -84,9 +84,9 @@ ABLATIONS = {
     "no-crowding": _ablation(4, "No-Crowding", "without crowding", crowding=False),
 }
 PLUS = {
-    "ga_batch": 592,
-    "pg_batch": 144,
-    "actor_batch": 32,
+    "ga_batch": 480,
+    "pg_batch": 192,
+    "actor_batch": 96,
     "critic_steps": 1800,
     "minibatch": 128,
     "critic_hidden_sizes": (128, 128),

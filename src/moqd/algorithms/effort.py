@@ -18,7 +18,7 @@ MEMORY = 0.8
 LEAST, MOST = 0.1, 0.7
 """Shares of the time that learning may have."""
 ALIKE = 1.0
-"""The cost of a generation with learning where only evaluations count."""
+"""The cost of a generation with learning where only evaluations count; one that was measured is above it."""
 
 
 class Gained(NamedTuple):
@@ -47,9 +47,14 @@ class Effort(NamedTuple):
 
 
 def initial_effort(cost: float) -> Effort:
-    """The first generation learns."""
+    """The first generation learns; both kinds take turns then, unless there is nothing to measure."""
     none = Gained(jnp.zeros(()), jnp.zeros(()))
-    return Effort(jnp.float32(cost), none, none, jnp.int32(TURNS), jnp.zeros(()))
+    return Effort(jnp.float32(cost), none, none, jnp.int32(0 if cost == ALIKE else TURNS), jnp.zeros(()))
+
+
+def with_cost(effort: Effort, cost: float) -> Effort:
+    """As soon as it is known."""
+    return effort._replace(cost=jnp.float32(cost), turns=jnp.minimum(effort.turns, initial_effort(cost).turns))
 
 
 def with_generation(
@@ -76,7 +81,8 @@ def with_generation(
         rates = [
             gain.added / jnp.maximum(gain.generations * time, 1e-6) for gain, time in ((learning, longer), (chance, 1))
         ]
-        deserved = rates[0] / jnp.maximum(rates[0] + rates[1], jnp.finfo(jnp.float32).tiny)
+        total = rates[0] + rates[1]
+        deserved = jnp.where(total > 0, rates[0] / jnp.maximum(total, jnp.finfo(jnp.float32).tiny), MOST)
         time = jnp.clip(deserved, LEAST, MOST)
         more = jnp.where((turns > 0) | (effort.cost == 0), 1.0, longer * (1 - time) / time - share)
     wait = jnp.maximum(effort.wait + jnp.where(effort.learns, more, -1.0), -1.0)

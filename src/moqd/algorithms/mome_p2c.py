@@ -32,7 +32,7 @@ from moqd.algorithms.algorithm import (
     offspring_of,
     random_offspring,
 )
-from moqd.algorithms.effort import Effort, initial_effort, with_generation
+from moqd.algorithms.effort import Effort, initial_effort, with_cost, with_generation
 from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
@@ -212,13 +212,13 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
         return state, Info(added, offspring.source, metrics)
 
     is_measured = config.learn_every == 0 and config.learning_cost == 0
-    pace = Pace(lambda state: state.effort.learns, with_cost) if is_measured else None
+    pace = Pace(lambda state: state.effort.learns, tell_cost) if is_measured else None
     return Algorithm(name, config, init, ask, tell, needs_transitions=True, uses_devices=True, pace=pace)
 
 
-def with_cost(state: MomeP2CState, cost: float) -> MomeP2CState:
+def tell_cost(state: MomeP2CState, cost: float) -> MomeP2CState:
     assert state.effort is not None
-    return state._replace(effort=state.effort._replace(cost=jnp.float32(cost)))
+    return state._replace(effort=with_cost(state.effort, cost))
 
 
 def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:

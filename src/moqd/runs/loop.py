@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int, UInt
 
 from moqd.algorithms import Algorithm
 from moqd.algorithms.algorithm import random_offspring
-from moqd.algorithms.effort import TURNS
+from moqd.algorithms.effort import ALIKE, TURNS
 from moqd.core.archive import Archive
 from moqd.core.devices import on_one, release_memory, shapes_on_one
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
@@ -269,7 +269,7 @@ class Loop:
         kind.append(time.perf_counter() - begin)
         if min(map(len, self._seconds)) >= TIMED:
             without, learning = (sum(seconds[1:]) / len(seconds[1:]) for seconds in self._seconds)
-            self._settle_cost(round(learning / without, 2))
+            self._settle_cost(max(round(learning / without, 2), ALIKE + 0.01))
         return self.carry, metrics
 
     def _settle_cost(self, cost: float) -> None:
