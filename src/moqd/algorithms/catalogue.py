@@ -38,14 +38,13 @@ def _of(module: str, config: str, **changes: Any) -> Callable[[], Loaded]:
     return loader(f"moqd.algorithms.{module}", module, config, **changes)
 
 
-FOR_VECTORS = {
+ELITES = {
     "ga_batch": 50,
     "variation": "sbx:0.7,iso-line:0.05,de:0.25",
     "iso_sigma": 0.05,
     "line_sigma": 0.5,
-    "crowding": True,
-    "guided": True,
 }
+FOR_VECTORS = ELITES | {"crowding": True, "guided": True}
 POPULATION = {
     "population": 100,
     "variation": "sbx:0.8,iso-line:0.1,de:0.1",
@@ -70,6 +69,10 @@ def _pga(label: str, look: Look, summary: str, **changes: Any) -> Entry:
 def _population(label: str, look: Look, module: str, summary: str, vectors: Mapping[str, Any], **changes: Any) -> Entry:
     load = _of(module, "PopulationConfig", **changes)
     return Entry(summary, load, label, look, passive=True, for_vectors=vectors)
+
+
+def _elites(label: str, look: Look, module: str, config: str, summary: str) -> Entry:
+    return Entry(summary, _of(module, config), label, look, passive=True, for_vectors=ELITES)
 
 
 def _ablation(number: int, label: str, summary: str, **changes: Any) -> Entry:
@@ -118,6 +121,8 @@ ALGORITHMS: dict[str, Entry] = {
     "spea2-small": _population(
         "SPEA2-small", (5, "--"), "spea2", "spea2 with a small population", SMALL, population=256
     ),
+    "mcx": _elites("MCX", (0, ":"), "mcx", "McxConfig", "one balanced elite in every cell, by T-DominO"),
+    "move": _elites("MOVE", (1, ":"), "move", "MoveConfig", "elites of subsets of many objectives, by majority"),
     **{f"mome-p2c-{name}": entry for name, entry in ABLATIONS.items()},
 }
 """To add one of moqd's own, add it here: nothing else knows it by its name."""
