@@ -24,7 +24,7 @@ class Entry(Listed):
     policies: bool = False
     """Whether it improves policies by their gradients, and so needs a task whose solutions are policies."""
     is_ours: bool = False
-    """Whether it is of no paper, so that the preset `paper` gives it the paper's batches and episodes, but no options."""
+    """Whether it is of no paper, so that the preset `paper` gives it the paper's episodes but none of its options."""
     for_vectors: Mapping[str, Any] = field(default_factory=dict)
     """Where the defaults differ for tasks of plain parameters, whose solutions are vectors within bounds."""
 

@@ -2,8 +2,8 @@
 
 Learning costs as much as hundreds of evaluations of a fast simulator, and next to nothing beside a slow one. What both
 kinds of generation add to the hypervolume of their cells is counted, and each gets time in proportion to what it has
-added per unit of time. What a generation with learning costs is measured once, by the first of each kind, if the run has
-a limit in minutes. Otherwise evaluations are what is scarce, and of these all generations take as many.
+added per unit of time. What a generation with learning costs is measured once, by the first of each kind, if the run
+has a limit in minutes. Otherwise evaluations are what is scarce, and of these all generations take as many.
 """
 
 from typing import NamedTuple
