@@ -29,9 +29,9 @@ $(VENV)/.bench-installed: requirements-bench.lock $(VENV)/.installed
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-bench.lock
 	@touch $@
 
-demo: install  ## teach a hopper to hop by MOME-P2C, in a few minutes, and show what it found
+demo: install  ## teach a hopper to hop by MOME-P2C+, in two minutes, and show what it found
 	@rm -rf runs/demo
-	$(BIN)/moqd train hopper-2 --preset quick --snapshot-every 5 --out runs/demo
+	$(BIN)/moqd train hopper-2 --minutes 2 --snapshot-every 20 --out runs/demo
 	$(BIN)/moqd explore runs/demo
 
 test: install  ## the tests, a few minutes
