@@ -16,7 +16,7 @@ Deviations: see docs/deviations.md.
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb, pi
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ from moqd.algorithms.prediction import History, no_history, predict, recorded
 from moqd.core.networks import apply_policy
 from moqd.core.pareto import dominates, non_dominated, truncate
 from moqd.core.parts import part
-from moqd.core.types import Evaluation, Info, Key, Offspring, Preference, Source, Transition
+from moqd.core.types import Evaluation, Info, Key, Offspring, Source, Transition
 from moqd.core.volume import improvement
 from moqd.io.errors import InputError
 from moqd.rl.ppo import Learner, Losses, PPOConfig, init_learner, policy_of, seen, train
@@ -159,9 +159,7 @@ def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
         number = state.iteration * num_tasks + jnp.arange(num_tasks, dtype=jnp.int32)
         newcomers = Population(tasks.learner, fitness, tasks.weight, jnp.where(valid, number, NOBODY))
         population = renewed(state.population, newcomers, direction, state.reference, unit, config.buffer_length)
-        same = Tasks(
-            tasks.learner, tasks.weight, newcomers.number, fitness, jnp.arange(num_tasks, dtype=jnp.int32)
-        )
+        same = Tasks(tasks.learner, tasks.weight, newcomers.number, fitness, jnp.arange(num_tasks, dtype=jnp.int32))
         weight, counts = candidates(key, population, history, config)
         predicted = predict(history, population.fitness, population.number >= 0, weight, state.reference, unit)
         front = state.front._replace(fitness=(state.front.fitness - state.reference[None]) / unit[None])
@@ -183,7 +181,9 @@ def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
     def learn(key: Key, tasks: Tasks, transitions: Transition, unit: Array) -> tuple[Learner, Losses]:
         episodes = jax.tree.map(lambda leaf: leaf[jnp.maximum(tasks.episodes, 0)], transitions)
         own = (tasks.episodes != NOBODY)[:, None, None]
-        return train(key, tasks.learner, episodes._replace(valid=episodes.valid & own), tasks.weight / unit, config)
+        return train(
+            key, tasks.learner, episodes._replace(valid=episodes.valid & own), tasks.weight / unit[None], config
+        )
 
     def tell(key: Key, state: PgMorlState, offspring: Offspring, evaluation: Evaluation) -> tuple[PgMorlState, Info]:
         key_select, key_train = jax.random.split(key)
@@ -199,8 +199,9 @@ def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
 
         transitions = by_task(evaluation, row_task, num_tasks)
         fitness, valid = evaluation.fitness[:num_tasks], feasible[:num_tasks] & ~is_first
+        fresh = state.tasks.learner
         tasks = state.tasks._replace(
-            learner=jax.lax.cond(is_first, lambda: with_obs(state.tasks.learner, evaluation), lambda: state.tasks.learner),
+            learner=jax.lax.cond(is_first, lambda: with_obs(fresh, evaluation), lambda: fresh),
             episodes=jnp.where(is_first, NOBODY, jnp.arange(num_tasks, dtype=jnp.int32)),
         )
         state = state._replace(tasks=tasks)
@@ -253,7 +254,8 @@ def renewed(
     distance = jnp.linalg.norm(point, axis=1)
     nearest = jnp.where(counts, jnp.argmax(point @ direction.T, axis=1), len(direction))
     index = jnp.arange(len(counts))
-    farther = (distance[None] > distance[:, None]) | ((distance[None] == distance[:, None]) & (index[None] < index[:, None]))
+    ties = (distance[None] == distance[:, None]) & (index[None] < index[:, None])
+    farther = (distance[None] > distance[:, None]) | ties
     rank = jnp.sum((nearest[None] == nearest[:, None]) & counts[None] & farther, axis=1)
     places = len(direction) * buffer_length
     place = jnp.where(counts & (rank < buffer_length), nearest * buffer_length + rank, places)
@@ -396,7 +398,7 @@ def with_obs(learner: Learner, evaluation: Evaluation) -> Learner:
     assert transitions is not None
     stats = seen(empty_stats(transitions.obs.shape[-1]), transitions)
     like = learner.obs_stats
-    return learner._replace(obs_stats=jax.tree.map(lambda one, all: jnp.broadcast_to(one, all.shape), stats, like))
+    return learner._replace(obs_stats=jax.tree.map(lambda one, each: jnp.broadcast_to(one, each.shape), stats, like))
 
 
 def unit_of(state: PgMorlState) -> Float[Array, "objectives"]:

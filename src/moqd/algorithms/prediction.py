@@ -97,7 +97,7 @@ def predict(
     def of_one(own: Float[Array, "objectives"], weights: Float[Array, "candidates objectives"]) -> Array:
         gap = jnp.abs(before - own[None]) / jnp.maximum(jnp.abs(own), 1e-6)[None]
         share = jnp.where(there, jnp.max(gap, axis=1), jnp.inf)
-        within = share[None, :] <= NEAR * 2.0 ** jnp.arange(WIDER)[:, None]
+        within = share[None, :] <= NEAR * 2.0 ** np.arange(WIDER, dtype=np.float32)[:, None]
         kinds = jax.vmap(lambda near: jnp.zeros(MEMORY, bool).at[kind].max(near))(within)
         enough = jnp.sum(kinds, axis=1) >= DISTINCT
         wider = jnp.where(jnp.any(enough), jnp.argmax(enough), WIDER - 1)

@@ -132,16 +132,18 @@ def train(
 
     def epoch(carry: tuple[Networks, optax.OptState], key: Key) -> tuple[tuple[Networks, optax.OptState], Losses]:
         # Valid steps come first, in random order, and there are only as many training steps as these need.
-        lot = jax.random.uniform(key, rows.valid.shape) + jnp.where(rows.valid, 0, 2)
-        order = jnp.argsort(lot, axis=1)
-        order = jnp.pad(order, ((0, 0), (0, -order.shape[1] % config.minibatch)), constant_values=order.shape[1])
+        lot = jax.random.uniform(key, rows.valid.shape) + jnp.where(rows.valid, 0.0, 2.0)
+        size = rows.valid.shape[1]
+        order = jnp.pad(
+            jnp.argsort(lot, axis=1), ((0, 0), (0, -size % config.minibatch)), constant_values=size
+        )  # the last minibatch is filled up with steps that do not count
         num_steps = -(-jnp.max(jnp.sum(rows.valid, axis=1)) // config.minibatch)
 
         def one(i: Array, carry: tuple[Networks, optax.OptState, Losses]) -> tuple[Networks, optax.OptState, Losses]:
             networks, optimiser, so_far = carry
             chosen = jax.lax.dynamic_slice_in_dim(order, i * config.minibatch, config.minibatch, axis=1)
-            take = lambda leaf, index: leaf.at[index].get(mode="fill", fill_value=0)  # noqa: E731
-            minibatch = jax.vmap(lambda rows, index: jax.tree.map(lambda leaf: take(leaf, index), rows))(rows, chosen)
+            minibatch = jax.vmap(lambda rows, index: jax.tree.map(lambda leaf: leaf[index], rows))(rows, chosen % size)
+            minibatch = minibatch._replace(valid=minibatch.valid & (chosen < size))
             networks, optimiser, losses = jax.vmap(step)(networks, optimiser, minibatch)
             return networks, optimiser, jax.tree.map(lambda a, b: a + jnp.mean(b), so_far, losses)
 
@@ -239,9 +241,7 @@ def _step(
 
 
 def _optimiser(config: PPOConfig) -> optax.GradientTransformation:
-    return optax.chain(
-        optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(config.learning_rate, eps=1e-5)
-    )
+    return optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(config.learning_rate, eps=1e-5))
 
 
 def _discounted(values: Float[Array, "episodes time numbers"], discount: float) -> Float[Array, "episodes time _"]:

@@ -16,12 +16,11 @@ from moqd.tasks.task import Task, validated
 class Evaluator:
     """Evaluates batches of a task; results are on the first device."""
 
-    def __init__(
-        self, task: Task, *, transitions: bool = False, checked: bool = False, explores: bool = False
-    ) -> None:
+    def __init__(self, task: Task, *, transitions: bool = False, checked: bool = False, explores: bool = False) -> None:
         """With `transitions`, these are made too; with `checked`, the evaluation is `validated`; with `explores`, there
         are transitions and actions have noise."""
-        self._task, evaluate = task, task.evaluate if transitions else task.evaluate_fitness
+        self._task = task
+        evaluate: Callable[..., Evaluation] = task.evaluate if transitions else task.evaluate_fitness
         if isinstance(task, FunctionTask) and not task.traceable:
             evaluate = task.evaluate  # which takes a journal, and has no transitions anyway
         if explores:
