@@ -27,11 +27,12 @@ class Walk(Task):
         return jax.vmap(lambda key: init_mlp(key, (2, 8, 1)))(jax.random.split(key, num_genotypes))
 
     def evaluate(self, key, genotype):
-        return self.explore(key, genotype, jnp.zeros((genotype[0].bias.shape[0], 1)))
+        return self._evaluate(genotype, jnp.zeros((genotype[0].bias.shape[0], LENGTH, 1)))
 
     def explore(self, key, genotype, noise):
-        deviation = noise[:, None] * jax.random.normal(key, (noise.shape[0], LENGTH, 1))
+        return self._evaluate(genotype, noise[:, None] * jax.random.normal(key, (noise.shape[0], LENGTH, 1)))
 
+    def _evaluate(self, genotype, deviation):
         def episode(policy, deviation):
             def step(carry, inputs):
                 (place, alive), (time, noise) = carry, inputs
