@@ -418,5 +418,7 @@ def _check(config: PgMorlConfig, num_tasks: int) -> None:
             f"warm_up is {config.warm_up}, but tasks are selected every {config.generation} iterations; give a "
             "multiple of generation."
         )
+    if config.initial_noise == 0:
+        raise InputError("initial_noise is 0, so that there would be nothing to learn from; give a number above 0.")
     if config.discount >= 1:
         raise InputError(f"discount is {config.discount}; give a number below 1, or values would not stay finite.")

@@ -73,7 +73,7 @@ class Learner(NamedTuple):
     """Of the discounted rewards that follow a step; values are in units of their standard deviations."""
 
     @property
-    def noise(self) -> Float[Array, "act"]:
+    def noise(self) -> Float[Array, "*stack act"]:
         """Standard deviations of the noise on its actions."""
         return jnp.exp(self.networks.log_noise)
 

@@ -23,6 +23,7 @@ class Evaluator:
         evaluate: Callable[..., Evaluation] = task.evaluate if transitions else task.evaluate_fitness
         if isinstance(task, FunctionTask) and not task.traceable:
             evaluate = task.evaluate  # which takes a journal, and has no transitions anyway
+        self._explores = explores
         if explores:
             evaluate = task.explore
 
@@ -39,7 +40,7 @@ class Evaluator:
     ) -> Evaluation:
         if journal is not None:
             return self._program(key, genotype, journal)
-        arguments = (key, genotype) if noise is None else (key, genotype, noise)
+        arguments = (key, genotype, noise) if self._explores else (key, genotype)
         if not self._task.uses_devices:
             return self._program(*arguments)
         return on_one(self._program(*on_all(arguments)))
@@ -47,7 +48,7 @@ class Evaluator:
     def lower(self, key: Any, genotype: Any, noise: Any = None) -> Any:
         """Traces it ahead for such arguments, of which only shapes count; the shapes of what it gives."""
         shapes = shapes_on_all if self._task.uses_devices else shapes_on_one
-        arguments = (key, genotype) if noise is None else (key, genotype, noise)
+        arguments = (key, genotype, noise) if self._explores else (key, genotype)
         self._program = self._program.lower(*shapes(arguments))
         return self._program.out_info
 
