@@ -32,7 +32,6 @@ from moqd.core.types import Evaluation, Info, Key, Offspring, Source, Transition
 from moqd.core.volume import improvement
 from moqd.io.errors import InputError
 from moqd.rl.ppo import Learner, Losses, PPOConfig, init_learner, policy_of, seen, train
-from moqd.rl.running_stats import empty_stats
 from moqd.tasks.task import Task
 
 SAME = 1e-3
@@ -105,6 +104,7 @@ class PgMorlState(NamedTuple):
     reference: Float[Array, "objectives"]
     best: Float[Array, "objectives"]
     iteration: Int[Array, ""]
+    """How many batches of its own were evaluated."""
 
 
 def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
@@ -173,7 +173,7 @@ def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
             before=chosen.fitness,
             episodes=jnp.where(jnp.any(of_newcomer, axis=1), jnp.argmax(of_newcomer, axis=1), NOBODY).astype(jnp.int32),
         )
-        found &= state.iteration > config.warm_up
+        found &= state.iteration >= config.warm_up
         choose = lambda new, old: jnp.where(found.reshape(-1, *[1] * (new.ndim - 1)), new, old)  # noqa: E731
         return jax.tree.map(choose, selected, same), population, history
 
@@ -187,7 +187,7 @@ def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
 
     def tell(key: Key, state: PgMorlState, offspring: Offspring, evaluation: Evaluation) -> tuple[PgMorlState, Info]:
         key_select, key_train = jax.random.split(key)
-        is_first = state.iteration == 0
+        is_own = offspring.source[0] == int(Source.PG)  # other batches are random, or from another run
         feasible = offspring.may_enter(evaluation)
         front, added = extended(state.front, evaluation.fitness, feasible)
         highest = jnp.max(evaluation.fitness, axis=0, where=feasible[:, None], initial=-jnp.inf)
@@ -198,14 +198,14 @@ def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
         state = state._replace(front=front, reference=reference, best=best)
 
         transitions = by_task(evaluation, row_task, num_tasks)
-        fitness, valid = evaluation.fitness[:num_tasks], feasible[:num_tasks] & ~is_first
+        fitness, valid = evaluation.fitness[:num_tasks], feasible[:num_tasks] & is_own
         fresh = state.tasks.learner
         tasks = state.tasks._replace(
-            learner=jax.lax.cond(is_first, lambda: with_obs(fresh, evaluation), lambda: fresh),
-            episodes=jnp.where(is_first, NOBODY, jnp.arange(num_tasks, dtype=jnp.int32)),
+            learner=jax.lax.cond(is_own, lambda: fresh, lambda: with_obs(fresh, evaluation)),
+            episodes=jnp.where(is_own, jnp.arange(num_tasks, dtype=jnp.int32), NOBODY),
         )
         state = state._replace(tasks=tasks)
-        is_end = (state.iteration > 0) & ((state.iteration - 1) % config.generation == 0)
+        is_end = is_own & (state.iteration % config.generation == 0)
         tasks, population, history = jax.lax.cond(
             is_end,
             lambda: select(key_select, state, fitness, valid),
@@ -219,9 +219,9 @@ def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
             "front_size": jnp.sum(front.valid).astype(jnp.float32),
             "population": jnp.sum(population.number >= 0).astype(jnp.float32),
         }
-        state = PgMorlState(
-            tasks._replace(learner=learner), population, history, front, reference, best, state.iteration + 1
-        )
+        iteration = state.iteration + is_own.astype(jnp.int32)
+        tasks = tasks._replace(learner=learner)
+        state = PgMorlState(tasks, population, history, front, reference, best, iteration)
         return state, Info(added, offspring.source, metrics)
 
     return Algorithm(name, config, init, ask, tell, needs_transitions=True)
@@ -380,25 +380,28 @@ def extended(
 
 def by_task(evaluation: Evaluation, row_task: Int[np.ndarray, "batch"], num_tasks: int) -> Transition:
     """The episodes with noise, (tasks, episodes, time, ...); a task that has one less gets an empty one."""
-    transitions = evaluation.transitions
-    assert transitions is not None
-    each = transitions.valid.shape[0] // evaluation.valid.shape[0]  # of one policy: over resamples
-    valid = transitions.valid & jnp.repeat(evaluation.valid, each)[:, None]
+    transitions = sound_steps(evaluation)
+    each = transitions.valid.shape[0] // evaluation.valid.shape[0]
     rows = -(-len(row_task) // num_tasks) * num_tasks
     place = np.arange(num_tasks, rows).reshape(-1, num_tasks).T
     there = np.repeat(place < len(row_task), each, axis=1)
     index = (np.minimum(place, len(row_task) - 1)[..., None] * each + np.arange(each)).reshape(num_tasks, -1)
-    found = jax.tree.map(lambda leaf: leaf[index], transitions._replace(valid=valid))
+    found = jax.tree.map(lambda leaf: leaf[index], transitions)
     return found._replace(valid=found.valid & there[..., None])
 
 
 def with_obs(learner: Learner, evaluation: Evaluation) -> Learner:
-    """Learners that know the observations of the first, random batch."""
+    """Learners that know the observations of a batch that is not theirs."""
+    stats = jax.vmap(seen, in_axes=(0, None))(learner.obs_stats, sound_steps(evaluation))
+    return learner._replace(obs_stats=stats)
+
+
+def sound_steps(evaluation: Evaluation) -> Transition:
+    """The transitions without those of failed evaluations."""
     transitions = evaluation.transitions
     assert transitions is not None
-    stats = seen(empty_stats(transitions.obs.shape[-1]), transitions)
-    like = learner.obs_stats
-    return learner._replace(obs_stats=jax.tree.map(lambda one, each: jnp.broadcast_to(one, each.shape), stats, like))
+    each = transitions.valid.shape[0] // evaluation.valid.shape[0]  # of one policy: over resamples
+    return transitions._replace(valid=transitions.valid & jnp.repeat(evaluation.valid, each)[:, None])
 
 
 def unit_of(state: PgMorlState) -> Float[Array, "objectives"]:
