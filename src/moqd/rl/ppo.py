@@ -9,7 +9,7 @@ on the state. Episodes are given as the environment recorded them, with the nois
 these is computed here. In a stack of learners, every leaf has the learners as its first axis.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ class PPOConfig:
     """By which share the probability of an action may change before an iteration stops encouraging it."""
     entropy_bonus: float = 0.0
     """How much the entropy of the noise counts."""
-    max_gradient_norm: float = field(default=0.5)
+    max_gradient_norm: float = 0.5
     """Gradients are shortened to this length."""
     initial_noise: float = 0.5
     """Standard deviation of the noise on the actions of a new policy."""
