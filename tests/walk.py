@@ -27,21 +27,28 @@ class Walk(Task):
         return jax.vmap(lambda key: init_mlp(key, (2, 8, 1)))(jax.random.split(key, num_genotypes))
 
     def evaluate(self, key, genotype):
-        def episode(policy):
-            def step(carry, time):
-                place, alive = carry
+        return self._evaluate(genotype, jnp.zeros((genotype[0].bias.shape[0], LENGTH, 1)))
+
+    def explore(self, key, genotype, noise):
+        return self._evaluate(genotype, noise[:, None] * jax.random.normal(key, (noise.shape[0], LENGTH, 1)))
+
+    def _evaluate(self, genotype, deviation):
+        def episode(policy, deviation):
+            def step(carry, inputs):
+                (place, alive), (time, noise) = carry, inputs
                 obs = jnp.stack([place, time / LENGTH])
-                action = apply_policy(policy, obs)
-                after = place + 0.3 * action[0]
-                reward = jnp.stack([action[0], -(action[0] ** 2), -jnp.abs(after)])[: self.num_objectives]
+                action = apply_policy(policy, obs) + noise
+                taken = jnp.clip(action[0], -1, 1)
+                after = place + 0.3 * taken
+                reward = jnp.stack([taken, -(taken**2), -jnp.abs(after)])[: self.num_objectives]
                 fell = after < -1
                 seen = Transition(obs, action, reward, jnp.stack([after, (time + 1) / LENGTH]), fell & alive, alive)
                 return (after, alive & ~fell), seen
 
             first = jnp.zeros(()), jnp.ones((), bool)
-            return jax.lax.scan(step, first, jnp.arange(LENGTH, dtype=jnp.float32))[1]
+            return jax.lax.scan(step, first, (jnp.arange(LENGTH, dtype=jnp.float32), deviation))[1]
 
-        steps = jax.vmap(episode)(genotype)
+        steps = jax.vmap(episode)(genotype, deviation)
         happened = steps.valid[..., None]
         length = jnp.sum(happened, axis=1)
         fitness = jnp.sum(steps.reward, axis=1, where=happened)

@@ -9,7 +9,6 @@ import pytest
 
 import moqd
 from moqd.algorithms import ALGORITHMS, batch_fields
-from moqd.algorithms.gradient import GradientConfig
 from moqd.algorithms.mo_cma_mae import MoCmaMaeConfig
 from moqd.algorithms.population import PopulationConfig
 from moqd.core.devices import on_one
@@ -28,10 +27,17 @@ FEW = {
     "minibatch": 16,
     "critic_hidden_sizes": (16, 16),
     "buffer_size": 300,
+    "epochs": 2,
+    "value_hidden_sizes": (8,),
+    "grid_parts": 1,
+    "generation": 2,
+    "warm_up": 4,
+    "buffers": 6,
+    "front_size": 20,
 }
 PAPER = {"variation": "iso-line", "iso_sigma": 0.005, "line_sigma": 0.05, "crowding": False, "guided": False}
 """MOME for vectors as for policies."""
-LEARNERS = [name for name, entry in ALGORITHMS.items() if isinstance(entry.config, GradientConfig)]
+LEARNERS = [name for name, entry in ALGORITHMS.items() if entry.policies]
 OTHERS = [name for name in ALGORITHMS if name not in LEARNERS]
 
 

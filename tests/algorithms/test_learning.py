@@ -53,6 +53,17 @@ def test_p2c_reaches_further_than_mome_on_the_ant(runs):
 
 
 @pytest.mark.slow
+def test_generations_of_pg_morl_improve_on_its_warm_up():
+    """With the settings of the preset `small`."""
+    task = moqd.make_task("hopper-2", episode_length=250)
+    algorithm = moqd.make_algorithm("pg-morl", task, episode_batch=64)
+    found = moqd.run(algorithm, task, iterations=150, seed=0, log_every=10).metrics
+    volume = dict(zip(found["iteration"].tolist(), found["global_hypervolume"].tolist(), strict=True))
+    print(volume)
+    assert volume[150] > volume[100] > volume[60]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("task_name", SCENES)
 def test_every_algorithm_runs_on_every_robot(task_name):
     task = moqd.make_task(task_name, episode_length=12)

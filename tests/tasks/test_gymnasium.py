@@ -92,6 +92,19 @@ def test_the_fitness_alone_is_the_same_without_transitions(hopper):
     jax.tree.map(np.testing.assert_array_equal, alone, evaluation._replace(transitions=None))
 
 
+def test_noise_is_added_to_actions_and_recorded(hopper):
+    task, genotype, evaluation = hopper
+    noise = jnp.broadcast_to(jnp.array([0, 0, 0, 0.1, 0.1, 0.3])[:, None], (6, 3))
+    noisy = task.explore(KEY, genotype, noise)
+    np.testing.assert_array_equal(noisy.fitness[:3], evaluation.fitness[:3])
+    steps = jax.tree.map(np.asarray, noisy.transitions)
+    deviation = steps.action - np.asarray(jax.vmap(apply_policy)(genotype, noisy.transitions.obs))
+    np.testing.assert_allclose(deviation[:3][steps.valid[:3]], 0, atol=1e-5)
+    assert 0.2 < deviation[5][steps.valid[5]].std() < 0.4
+    again = task.explore(KEY, genotype, noise)
+    jax.tree.map(np.testing.assert_array_equal, again, noisy)
+
+
 def test_any_number_of_workers_gives_the_same(hopper):
     _, genotype, evaluation = hopper
     other = gymnasium_task("mo-hopper-v5", features=FOOT, episode_length=40, hidden_sizes=(8,), workers=2)

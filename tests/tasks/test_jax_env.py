@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import moqd
+from moqd.core.networks import apply_policy
 from moqd.tasks.jax_env import StateFeature, jax_env_task
 from moqd.tasks.locomotion import _brax, _rest, _robot
 
@@ -155,6 +156,29 @@ def test_resamples_are_averaged_over_random_starts():
     np.testing.assert_allclose(evaluation.fitness, fitness.mean(axis=1), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(evaluation.std, fitness.std(axis=1), rtol=1e-3, atol=1e-5)
     assert evaluation.num_steps.tolist() == [sum(map(len, some)) for some in episodes]
+
+
+@pytest.mark.parametrize("resamples", [None, 2])
+def test_noise_is_added_to_actions_and_recorded(resamples):
+    """The cart's velocity says which action it was given: the one with the noise, limited to [-1, 1]."""
+    task, policies = cart_task(resamples=resamples), some_policies()
+    noise = jnp.asarray(np.where(np.arange(BATCH) % 2, 0.5, 0)[:, None], jnp.float32)
+    found = jax.tree.map(np.asarray, task.explore(jax.random.key(3), policies, noise))
+    again = jax.tree.map(np.asarray, task.explore(jax.random.key(3), policies, noise))
+    jax.tree.map(np.testing.assert_array_equal, found, again)
+    steps, each = found.transitions, resamples or 1
+    without = jax.vmap(apply_policy)(jax.tree.map(lambda leaf: jnp.repeat(leaf, each, axis=0), policies), steps.obs)
+    deviation = (steps.action - np.asarray(without))[..., 0]
+    noisy = np.repeat(np.arange(BATCH) % 2 == 1, each)[:, None] & steps.valid
+    assert abs(deviation[noisy].std() - 0.5) < 0.07
+    assert abs(deviation[noisy].mean()) < 0.1
+    np.testing.assert_allclose(deviation[steps.valid & ~noisy], 0, atol=1e-6)
+    assert (np.abs(steps.action) > 1).any()
+    expected = 0.8 * steps.obs[..., 1] + 0.05 * np.clip(steps.action[..., 0], -1, 1)
+    np.testing.assert_allclose(steps.next_obs[..., 1][steps.valid], expected[steps.valid], atol=1e-6)
+    if resamples is None:  # the policies without noise do what they always do
+        for ours, known in ((found.fitness, evaluated().fitness), (found.feature, evaluated().feature)):
+            np.testing.assert_array_equal(ours[::2], known[::2])
 
 
 def test_a_task_with_a_given_start_can_be_resampled():

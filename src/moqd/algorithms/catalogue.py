@@ -101,6 +101,7 @@ PLUS = {
 """What makes MOME-P2C learn where it pays: docs/mome-p2c-plus.md says which part does what."""
 MOME = _of("mome", "MomeConfig")
 MOME_PGX = _of("mome_pgx", "MomePgxConfig")
+PG_MORL = _of("pg_morl", "PgMorlConfig")
 MO_CMA_MAE = _of("mo_cma_mae", "MoCmaMaeConfig")
 
 ALGORITHMS: dict[str, Entry] = {
@@ -113,6 +114,7 @@ ALGORITHMS: dict[str, Entry] = {
     "mo-cma-mae": Entry("CMA-ES on the hypervolume of annealed fronts", MO_CMA_MAE, "MO-CMA-MAE", (6, "-")),
     "pga-me": _pga("PGA-ME", (3, "-"), "policy gradients of the sum of objectives"),
     "pga-me-128": _pga("PGA-ME-128", (3, "--"), "pga-me with as many elites as there are cells", elite_cells=128),
+    "pg-morl": Entry("PPO on tasks chosen by prediction", PG_MORL, "PG-MORL", (6, "--"), passive=True, policies=True),
     "nsga2": _population("NSGA-II", (4, "-"), "nsga2", "non-dominated sorting and crowding", POPULATION),
     "nsga2-small": _population(
         "NSGA-II-small", (4, "--"), "nsga2", "nsga2 with a small population", SMALL, population=256

@@ -244,7 +244,7 @@ def _add(
     finite = jnp.all(jnp.isfinite(new), axis=1) & jnp.all(jnp.isfinite(evaluation.feature), axis=1)
     # A solution that may not enter gets index `num_cells`, which every write drops.
     cell = jnp.where(
-        evaluation.feasible & finite,
+        offspring.may_enter(evaluation) & finite,
         nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds),
         num_cells,
     )

@@ -3,6 +3,7 @@
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -81,6 +82,12 @@ class Offspring(NamedTuple):
     preference: Preference
     """The trade-off that each was made for; uniformly random if it was made for none."""
     source: Int[Array, "batch"]
+    noise: Float[Array, "batch act"] | None = None
+    """Standard deviation of the noise on the actions of each episode; 0: the policy as it is. None where all are."""
+
+    def may_enter(self, evaluation: Evaluation) -> Bool[Array, "batch"]:
+        """Which of them were evaluated as they are and are feasible: only these may enter an archive."""
+        return evaluation.feasible if self.noise is None else evaluation.feasible & ~jnp.any(self.noise > 0, axis=1)
 
 
 class Info(NamedTuple):

@@ -24,7 +24,7 @@ from moqd.algorithms.algorithm import random_offspring
 from moqd.algorithms.effort import ALIKE, TURNS
 from moqd.core.archive import Archive
 from moqd.core.devices import on_one, release_memory, shapes_on_one
-from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source
+from moqd.core.types import Evaluation, Key, Offspring, Source
 from moqd.io.errors import DivergenceError, EvaluationError, InputError
 from moqd.runs.folder import members
 from moqd.runs.journal import RunJournal
@@ -109,10 +109,11 @@ class Loop:
         self._spread = task.uses_devices or algorithm.uses_devices
         self._init: Any = jax.jit(lambda key: strongly_typed(algorithm.init(key)))
         self._ask: Any = self._ask_in_parts if algorithm.uses_devices else jax.jit(self._ask_or_init)
-        self._evaluator = Evaluator(task, transitions=algorithm.needs_transitions)
         self._tell: Any = jax.jit(self._tell_and_count, donate_argnums=1)
         self._fused = jax.jit(self._iterate, donate_argnums=3)
         self._state, self._offspring = jax.eval_shape(lambda key: strongly_typed(algorithm.init(key)), self._root)
+        explores = self._offspring.noise is not None
+        self._evaluator = Evaluator(task, transitions=algorithm.needs_transitions, explores=explores)
         self._large = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self._state)) >= LARGE
         self.batch = self._offspring.source.shape[0]
 
@@ -231,11 +232,13 @@ class Loop:
             rows = np.arange(start, start + self.batch)
             at = partial(np.take, indices=np.minimum(rows, number - 1), axis=0)
             genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), solutions)
-            offspring = Offspring(genotype, preference, jnp.full(self.batch, int(Source.RANDOM), jnp.int32))
+            without = self._offspring.noise
+            noise = None if without is None else jnp.zeros(without.shape, without.dtype)
+            offspring = Offspring(genotype, preference, jnp.full(self.batch, int(Source.RANDOM), jnp.int32), noise)
             offspring = on_one(offspring) if self._spread else offspring
             key = key_for(self._root, jnp.int32(index), Purpose.EVALUATE_INITIAL)
             evaluate = partial(self._evaluate, key, iteration=INITIAL, name=f"seeds-{index}")
-            evaluation = evaluate_first(self._task, evaluate, offspring.genotype, min(self.batch, number - start))
+            evaluation = evaluate_first(self._task, evaluate, offspring, min(self.batch, number - start))
             there = self.place(rows < number)
             steps = None if evaluation.num_steps is None else jnp.where(there, evaluation.num_steps, 0)
             evaluation = evaluation._replace(valid=evaluation.valid & there, num_steps=steps)
@@ -258,7 +261,7 @@ class Loop:
             asked, further = offspring, self._ask_again(root, iteration, carry.state)
             offspring, designs = self.ledger.without_repeats(asked, further)
             offspring = asked if offspring is asked else jax.tree.map(self.place, offspring)
-        evaluation = self._evaluate(key_evaluate, offspring.genotype, iteration, designs=designs)
+        evaluation = self._evaluate(key_evaluate, offspring, iteration, designs=designs)
         return self._tell(key_tell, carry, offspring, evaluation)
 
     def _timed_step(self, root: Key, iteration: Int[Array, ""], carry: Carry) -> tuple[Carry, Metrics]:
@@ -286,20 +289,20 @@ class Loop:
     def _evaluate(
         self,
         key: Key,
-        genotype: Genotype,
+        offspring: Offspring,
         iteration: Int[Array, ""] | int,
         name: str = "",
         designs: Designs | None = None,
     ) -> Evaluation:
         journal = None if self.journal is None else self.journal.batch(int(iteration), name)
         if self.ledger is None:
-            return self._evaluator(key, genotype, journal)
-        return self.ledger.evaluate(key, designs or self.ledger.designs(genotype), int(iteration), journal)
+            return self._evaluator(key, offspring.genotype, journal, offspring.noise)
+        return self.ledger.evaluate(key, designs or self.ledger.designs(offspring.genotype), int(iteration), journal)
 
     def _compile_ahead(self) -> None:
         """All at once if the algorithm learns: its buffer will take the memory anyway. Otherwise one program after the
         other, each time giving back what compiling took, so that the peak is that of one."""
-        evaluation = self._evaluator.lower(self._root, self._offspring.genotype)
+        evaluation = self._evaluator.lower(self._root, self._offspring.genotype, self._offspring.noise)
         told = shapes_on_one((self._root, self.carry_shapes(), self._offspring, evaluation))
         asked = shapes_on_one((self._root, jnp.int32(0), self._state))
 
@@ -357,7 +360,7 @@ class Loop:
         feasible = jnp.sum(evaluation.feasible, dtype=jnp.int32)
         # The ranges are of feasible solutions as soon as there are any; those of others count no more then.
         first = (seen.feasible == 0) & (feasible > 0)
-        counts = jnp.where(seen.feasible + feasible > 0, evaluation.feasible, valid)[:, None]
+        counts = jnp.where(seen.feasible + feasible > 0, offspring.may_enter(evaluation), valid)[:, None]
         progress = Progress(
             added=seen.added.at[info.source].add(info.added.astype(jnp.int32)),
             steps=seen.steps + (0 if evaluation.num_steps is None else jnp.sum(evaluation.num_steps, dtype=jnp.uint32)),
@@ -391,9 +394,10 @@ class Loop:
         """Learning must not go on from numbers that are not finite; the archive holds none and stays as it is."""
         for name, value in jax.device_get(self.metrics).items():
             if not np.isfinite(value):
-                rates = ("critic_learning_rate", "actor_learning_rate", "discount")
-                learns = all(hasattr(self._algorithm.config, rate) for rate in rates)
-                advice = f"lower {rates[0]}, {rates[1]} or {rates[2]}" if learns else "log only numbers that are finite"
+                rates = ("critic_learning_rate", "actor_learning_rate", "learning_rate", "discount")
+                *others, last = found = [rate for rate in rates if hasattr(self._algorithm.config, rate)] or [""]
+                learns = len(found) > 1
+                advice = f"lower {', '.join(others)} or {last}" if learns else "log only numbers that are finite"
                 raise DivergenceError(
                     f"{'training of ' if learns else ''}{self._algorithm.name!r} diverged in iteration "
                     f"{self.iteration}: {name} is {value} (the archive is kept); {advice}.",

@@ -19,7 +19,7 @@ from moqd.core.archive import Archive
 from moqd.core.devices import num_cores
 from moqd.core.networks import num_parameters
 from moqd.core.parts import Call, calls_of_parts
-from moqd.core.types import Evaluation, Genotype, Key, Offspring
+from moqd.core.types import Evaluation, Key, Offspring
 from moqd.io.errors import InputError
 from moqd.io.files import FORMAT, read_json, write_json
 from moqd.io.options import is_count
@@ -154,7 +154,7 @@ class Measurement:
         algorithm: Algorithm,
         task: Task,
         ask: Callable[[Key, Any], Offspring],
-        evaluate: Callable[[Key, Genotype], Evaluation],
+        evaluate: Callable[..., Evaluation],
     ) -> None:
         self._ask, self._evaluate, self._parts_of_tell = ask, evaluate, PartsOfTell(algorithm)
         self._sound = jax.jit(lambda evaluation: validated(task, evaluation))
@@ -162,7 +162,7 @@ class Measurement:
     def __call__(self, key_ask: Key, key_evaluate: Key, key_tell: Key, state: Any) -> Measured:
         with calls_of_parts() as calls:
             asked = _timed(self._ask, key_ask, state)
-        rollout = _timed(self._evaluate, key_evaluate, asked.result.genotype)
+        rollout = _timed(self._evaluate, key_evaluate, asked.result.genotype, None, asked.result.noise)
         evaluation = self._sound(rollout.result)
         calls |= self._parts_of_tell(key_tell, state, asked.result, evaluation)
         parts = {name: _timed(call.function, *call.arguments).seconds for name, call in calls.items()}

@@ -316,7 +316,7 @@ class _Outline(PolicyTask):
     def policy(self) -> Policy:
         return Policy(1, 1, (), apply_policy)
 
-    def _evaluate(self, key: Key, genotype: Genotype, *, record: bool) -> NoReturn:
+    def _evaluate(self, key: Key, genotype: Genotype, noise: Any = None, *, record: bool) -> NoReturn:
         raise NotImplementedError
 
 

@@ -39,13 +39,22 @@ class Episodes:
         self._episode_length = episode_length
         self._env: Any = None
 
-    def __call__(self, layers: Sequence[tuple[np.ndarray, np.ndarray]], seed: int, record: str = "") -> dict[str, Any]:
-        """An episode of a policy: its return in the user's direction, its features, and its "steps" or "poses"."""
+    def __call__(
+        self,
+        layers: Sequence[tuple[np.ndarray, np.ndarray]],
+        seed: int,
+        record: str = "",
+        noise: tuple[np.ndarray, int] | None = None,
+    ) -> dict[str, Any]:
+        """An episode of a policy: its return in the user's direction, its features, and its "steps" or "poses".
+
+        With `noise`, Gaussian noise of these standard deviations and this seed is added to its actions.
+        """
         try:
             with quiet():
                 if self._env is None:
                     self.open()
-                return self._run(layers, seed, record)
+                return self._run(layers, seed, record, noise)
         except BaseException:
             self.close()  # what it was left in is not known
             raise
@@ -99,12 +108,15 @@ class Episodes:
         scaled = self._middle + self._half * action.astype(np.float64).reshape(space.shape)
         return np.clip(scaled.astype(space.dtype), space.low, space.high)
 
-    def _run(self, layers: Any, seed: int, record: str) -> dict[str, Any]:
+    def _run(self, layers: Any, seed: int, record: str, noise: tuple[np.ndarray, int] | None) -> dict[str, Any]:
         obs = first = self.start(seed)
         steps, poses = [], [self._pose()] if record == "poses" else []
+        random = None if noise is None else np.random.default_rng(noise[1])
         for step in range(self._episode_length):
             action = act(layers, obs)
             _check_finite("action", action, step)
+            if noise is not None and random is not None:
+                action = action + noise[0] * random.standard_normal(action.shape, np.float32)
             obs, reward, native, info, terminated, truncated = self.advance(action)
             _check_finite("observation", obs, step)
             _check_finite("reward", reward, step)

@@ -16,11 +16,16 @@ from moqd.tasks.task import Task, validated
 class Evaluator:
     """Evaluates batches of a task; results are on the first device."""
 
-    def __init__(self, task: Task, *, transitions: bool = False, checked: bool = False) -> None:
-        """With `transitions`, these are made too; with `checked`, the evaluation is `validated`."""
-        self._task, evaluate = task, task.evaluate if transitions else task.evaluate_fitness
+    def __init__(self, task: Task, *, transitions: bool = False, checked: bool = False, explores: bool = False) -> None:
+        """With `transitions`, these are made too; with `checked`, the evaluation is `validated`; with `explores`, there
+        are transitions and actions have noise."""
+        self._task = task
+        evaluate: Callable[..., Evaluation] = task.evaluate if transitions else task.evaluate_fitness
         if isinstance(task, FunctionTask) and not task.traceable:
             evaluate = task.evaluate  # which takes a journal, and has no transitions anyway
+        self._explores = explores
+        if explores:
+            evaluate = task.explore
 
         def check(*arguments: Any) -> Evaluation:
             return validated(task, evaluate(*arguments))
@@ -30,17 +35,21 @@ class Evaluator:
             spread = task.uses_devices
             self._program = compiled(self._program, fused=task.fused) if spread else jax.jit(self._program)
 
-    def __call__(self, key: Key, genotype: Genotype, journal: Journal | None = None) -> Evaluation:
+    def __call__(
+        self, key: Key, genotype: Genotype, journal: Journal | None = None, noise: Array | None = None
+    ) -> Evaluation:
         if journal is not None:
             return self._program(key, genotype, journal)
+        arguments = (key, genotype, noise) if self._explores else (key, genotype)
         if not self._task.uses_devices:
-            return self._program(key, genotype)
-        return on_one(self._program(*on_all((key, genotype))))
+            return self._program(*arguments)
+        return on_one(self._program(*on_all(arguments)))
 
-    def lower(self, key: Any, genotype: Any) -> Any:
+    def lower(self, key: Any, genotype: Any, noise: Any = None) -> Any:
         """Traces it ahead for such arguments, of which only shapes count; the shapes of what it gives."""
         shapes = shapes_on_all if self._task.uses_devices else shapes_on_one
-        self._program = self._program.lower(*shapes((key, genotype)))
+        arguments = (key, genotype, noise) if self._explores else (key, genotype)
+        self._program = self._program.lower(*shapes(arguments))
         return self._program.out_info
 
     def compile(self) -> None:

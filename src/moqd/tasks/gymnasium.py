@@ -28,10 +28,12 @@ from moqd.tasks import features as features_module
 from moqd.tasks.checks import explained, require, require_count, require_counts
 from moqd.tasks.episode import Episodes, quiet
 from moqd.tasks.features import Feature, Field
-from moqd.tasks.policies import PolicyTask, control_rate, joint_names, transitions_of
+from moqd.tasks.policies import Noise, PolicyTask, control_rate, joint_names, transitions_of
 from moqd.tasks.pool import Call, ProcessPool, check_pool
 from moqd.tasks.task import UNKNOWN, Replay, averaged, validated
 
+Noises = tuple[np.ndarray, Sequence[int]]
+"""Of each episode, the standard deviations of the noise on its actions and the seed of that noise."""
 Objectives = Sequence[str] | Mapping[str, str | Callable[[Mapping[str, Any]], float]]
 USUAL_LENGTH = 1000
 """Of an episode in an environment that sets no limit."""
@@ -122,17 +124,24 @@ class GymnasiumTask(PolicyTask):
     def policy(self) -> Policy:
         return self.controller
 
-    def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
+    def _evaluate(self, key: Key, genotype: MLP, noise: Noise | None = None, *, record: bool) -> Evaluation:
         batch, resamples = genotype[0].bias.shape[0], self.resamples
+        noises: Noises | None = None
+        if noise is not None:
+            key, key_noise = jax.random.split(key)
+            each = np.repeat(np.asarray(noise), resamples or 1, axis=0)
+            noises = each, np.asarray(jax.random.bits(key_noise, (len(each),), jnp.uint32)).tolist()
         if resamples is None:
-            return validated(self, self._episodes(genotype, np.full(batch, self.seed), record))
+            return validated(self, self._episodes(genotype, np.full(batch, self.seed), record, noises))
         repeated = jax.tree.map(lambda leaf: np.repeat(leaf, resamples, axis=0), jax.device_get(genotype))
         seeds = np.asarray(jax.random.bits(key, (batch * resamples,), jnp.uint32)).astype(np.int64)
-        return validated(self, averaged(self._episodes(repeated, seeds, record), resamples))
+        return validated(self, averaged(self._episodes(repeated, seeds, record, noises), resamples))
 
-    def _episodes(self, genotype: MLP, seeds: Int[np.ndarray, "batch"], record: bool) -> Evaluation:
+    def _episodes(
+        self, genotype: MLP, seeds: Int[np.ndarray, "batch"], record: bool, noises: Noises | None
+    ) -> Evaluation:
         """One episode of each policy."""
-        results = self._results(genotype, seeds, "steps" if record else "")
+        results = self._results(genotype, seeds, "steps" if record else "", noises)
         nothing = (np.zeros(self.num_objectives), np.zeros(self.num_features), 0, False)
         names = ("return", "feature", "length", "terminated")
         rows = [nothing if result is None else tuple(result[name] for name in names) for result in results]
@@ -155,11 +164,14 @@ class GymnasiumTask(PolicyTask):
             num_steps=num_steps,
         )
 
-    def _results(self, genotype: MLP, seeds: Int[np.ndarray, "batch"], record: str) -> list[dict[str, Any] | None]:
+    def _results(
+        self, genotype: MLP, seeds: Int[np.ndarray, "batch"], record: str, noises: Noises | None = None
+    ) -> list[dict[str, Any] | None]:
         """What the workers say of each policy's episode; None, and a note in `failures`, where it failed."""
         layers = jax.device_get(genotype)
         of = lambda row: [(kernel[row], bias[row]) for kernel, bias in layers]  # noqa: E731
-        calls: list[Call] = [((of(row), int(seed), record), {}) for row, seed in enumerate(seeds)]
+        extra = [()] * len(seeds) if noises is None else [(one,) for one in zip(*noises, strict=True)]
+        calls: list[Call] = [((of(row), int(seed), record, *extra[row]), {}) for row, seed in enumerate(seeds)]
         results: list[dict[str, Any] | None] = [None] * len(calls)
         reasons = {}
         for row, result in self._pool.calls(calls):

@@ -3,11 +3,12 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from moqd.core.networks import MLP, Policy, init_mlp
 from moqd.core.types import Evaluation, Key, Transition
@@ -15,6 +16,8 @@ from moqd.io.errors import InputError
 from moqd.tasks.checks import numbers
 from moqd.tasks.task import Replay, Task
 
+Noise: TypeAlias = Float[Array, "batch act"]
+"""Standard deviations of the noise on the actions of each policy."""
 FREE = 0
 """Of MuJoCo's types of joints: one that moves freely."""
 
@@ -29,14 +32,17 @@ class PolicyTask(Task):
         """What a genotype is."""
 
     @abstractmethod
-    def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
-        """Every policy's episode, with transitions if they are to be recorded."""
+    def _evaluate(self, key: Key, genotype: MLP, noise: Noise | None = None, *, record: bool) -> Evaluation:
+        """Every policy's episode, with transitions if they are to be recorded, and with noise on its actions if any."""
 
     def evaluate(self, key: Key, genotype: MLP) -> Evaluation:
         return self._evaluate(key, genotype, record=True)
 
     def evaluate_fitness(self, key: Key, genotype: MLP) -> Evaluation:
         return self._evaluate(key, genotype, record=False)
+
+    def explore(self, key: Key, genotype: MLP, noise: Noise) -> Evaluation:
+        return self._evaluate(key, genotype, noise, record=True)
 
     def init_genotype(self, key: Key, num_genotypes: int) -> MLP:
         sizes = (self.policy.num_obs, *self.policy.hidden_sizes, self.policy.num_actions)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from moqd.core.devices import compiled, is_traced, on_all, sharded
 from moqd.core.networks import MLP, apply_policy
 from moqd.core.types import Evaluation, Key
-from moqd.tasks.policies import PolicyTask, transitions_of
+from moqd.tasks.policies import Noise, PolicyTask, transitions_of
 from moqd.tasks.task import averaged
 
 State: TypeAlias = Any
@@ -99,34 +99,50 @@ class RolloutTask(PolicyTask):
         """Into how many tiles the rows of a device are divided, which are done one after the other."""
         return 1
 
-    def _evaluate(self, key: Key, genotype: MLP, *, record: bool) -> Evaluation:
+    def _evaluate(self, key: Key, genotype: MLP, noise: Noise | None = None, *, record: bool) -> Evaluation:
         if is_traced():
-            return self._rollout(key, genotype, record)
-        return self._program[record](*on_all((key, genotype)))
+            return self._rollout(key, genotype, noise, record=record)
+        return self._program[record](*on_all((key, genotype, noise)))
 
     @cached_property
-    def _program(self) -> Mapping[bool, Callable[[Key, MLP], Evaluation]]:
+    def _program(self) -> Mapping[bool, Callable[[Key, MLP, Noise | None], Evaluation]]:
         return {record: compiled(partial(self._rollout, record=record), fused=self.fused) for record in (False, True)}
 
-    def _rollout(self, key: Key, genotype: MLP, record: bool) -> Evaluation:
+    def _rollout(self, key: Key, genotype: MLP, noise: Noise | None, *, record: bool) -> Evaluation:
         episodes, resamples = sharded(partial(self.episodes, record=record)), self.num_resamples
+        deviations = None
+        if noise is not None:
+            key, key_noise = jax.random.split(key)
+            noise = jnp.repeat(noise, resamples or 1, axis=0)
+            shape = (noise.shape[0], self.horizon, noise.shape[1])
+            deviations = noise[:, None] * jax.random.normal(key_noise, shape)
         if resamples is None:
-            return episodes(genotype)
+            return episodes(genotype, None, deviations)
         repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, resamples, axis=0), genotype)
         keys = jax.random.split(key, repeated[0].bias.shape[0])
-        return averaged(episodes(repeated, keys), resamples)
+        return averaged(episodes(repeated, keys, deviations), resamples)
 
-    def episodes(self, genotype: MLP, keys: Shaped[Array, "batch"] | None = None, *, record: bool) -> Evaluation:
-        """The episodes of a batch of policies, from the fixed initial state or from random ones, tile by tile."""
+    def episodes(
+        self,
+        genotype: MLP,
+        keys: Shaped[Array, "batch"] | None = None,
+        deviations: Float[Array, "batch time act"] | None = None,
+        *,
+        record: bool,
+    ) -> Evaluation:
+        """The episodes of a batch of policies, from the fixed initial state or from random ones, tile by tile.
+
+        With `deviations`, these are added to the actions of each step.
+        """
         batch = genotype[0].bias.shape[0]
         tile = batch // self.num_tiles(batch)
 
         def one_tile(recorded: Recorded | None, row: Int[Array, ""]) -> tuple[Recorded | None, Totals]:
             cut = partial(jax.lax.dynamic_slice_in_dim, start_index=row, slice_size=tile)
-            some, their_keys = jax.tree.map(cut, (genotype, keys))
+            some, their_keys, theirs = jax.tree.map(cut, (genotype, keys, deviations))
             last = jax.lax.while_loop(
                 lambda episodes: (episodes.time < self.horizon) & jnp.any(episodes.alive),
-                lambda episodes: self.advance(some, episodes),
+                lambda episodes: self.advance(some, episodes, theirs),
                 self.first(some, their_keys, recorded, row),
             )
             return last.recorded, last.totals
@@ -170,10 +186,15 @@ class RolloutTask(PolicyTask):
             row=row,
         )
 
-    def advance(self, genotype: MLP, episodes: Episodes) -> Episodes:
+    def advance(
+        self, genotype: MLP, episodes: Episodes, deviations: Float[Array, "batch time act"] | None = None
+    ) -> Episodes:
         """One step of all episodes; those that have ended go on, but nothing of it is recorded."""
-        action = jax.vmap(apply_policy)(genotype, episodes.obs)
-        step = self.step(episodes.state, action)
+        action = taken = jax.vmap(apply_policy)(genotype, episodes.obs)
+        if deviations is not None:
+            action += jax.lax.dynamic_index_in_dim(deviations, episodes.time, axis=1, keepdims=False)
+            taken = jnp.clip(action, -1, 1)
+        step = self.step(episodes.state, taken)
         happened = episodes.alive & step.finite
         only = lambda rows: jnp.where(happened[:, None], rows, 0)  # noqa: E731
 

@@ -119,6 +119,15 @@ class Task(ABC):
         """As `evaluate`, without transitions: for algorithms that need none, which then do not pay for them."""
         return self.evaluate(key, genotype)._replace(transitions=None)
 
+    def explore(self, key: Key, genotype: Genotype, noise: Float[Array, "batch act"]) -> Evaluation:
+        """As `evaluate`, with Gaussian noise of these standard deviations added to the actions of each policy.
+
+        A transition's action is the one with the noise, before the environment limits it to [-1, 1].
+        """
+        raise InputError(
+            f"the policies of task {self.name!r} cannot act with noise; give it a method explore(key, genotype, noise)."
+        )
+
     @property
     def num_resamples(self) -> int | None:
         """Over how many evaluations each solution is averaged; None: it is evaluated once."""
