@@ -46,6 +46,9 @@ def small(name: str, task: moqd.Task, **overrides):
     config = ALGORITHMS[name].config
     batch = {field: getattr(config, field) for field in batch_fields(config)}
     options = {field: size * 12 // sum(batch.values()) for field, size in batch.items()}
+    if options.get("actor_batch"):
+        options["actor_batch"] = max(options["actor_batch"], task.num_objectives)
+    options[next(iter(options))] += 12 - sum(options.values())
     options |= {field: value for field, value in FEW.items() if hasattr(config, field)}
     return moqd.make_algorithm(name, task, **(SMALL | options | overrides))
 
