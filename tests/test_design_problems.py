@@ -6,6 +6,7 @@ import pytest
 from pymoo.problems import get_problem
 
 import moqd
+from benchmarks.design.ceilings import best_brakes, best_vessels
 from benchmarks.design.problems import PROBLEMS, Problem, task
 from benchmarks.design.rivals import Method
 
@@ -171,3 +172,25 @@ def test_methods_give_all_their_evaluations(name: str, method: str) -> None:
             assert np.all((column >= bound[0]) & (column <= bound[1]))
         else:
             assert set(column) <= set(range(bound.low, bound.low + bound.number))
+
+
+@pytest.mark.parametrize(
+    ("name", "best"),
+    [
+        ("pressure-vessel", lambda x: best_vessels(x[:, 2], x[:, 3])),
+        ("disc-brake", lambda x: best_brakes(x[:, 0], x[:, 1], x[:, 3])),
+    ],
+)
+def test_no_feasible_design_is_better_than_the_one_from_which_the_ceiling_is_computed(name, best):
+    problem = PROBLEMS[name]
+    x = problem.space.vector(np.random.default_rng(2).random((20_000, len(problem.bounds))))
+    objectives, features, constraints = problem.evaluate(x, np)
+    feasible = np.all(constraints <= 0, axis=1)
+    assert feasible.sum() > 100
+    replaced = best(x[feasible])
+    low, high = problem.space.vector(np.array([[0.0], [1.0]]) * np.ones(len(problem.bounds)))
+    assert np.all((replaced >= low) & (replaced <= high))
+    found = problem.evaluate(replaced, np)
+    assert np.all(found[0] <= objectives[feasible] * (1 + 1e-9 * np.sign(objectives[feasible])))
+    np.testing.assert_array_equal(found[1], features[feasible])
+    assert np.all(found[2] <= 1e-9)
