@@ -239,52 +239,62 @@ def test_episodes_go_to_the_task_that_made_them(resamples):
     assert found.valid.shape == (3, 3 * resamples, 1)
 
 
+NUM_ACTIONS = 4
+
+
 @dataclass(frozen=True, eq=False)
 class Compromise(moqd.Task):
-    """One step, one action a: rewards 1 - (a - 0.5)^2 and 1 - (a + 0.5)^2, so that the front is all of |a| <= 0.5."""
+    """One step: rewards 1 - |a - (0.5, ..., 0.5)|^2 and 1 - |a + (0.5, ..., 0.5)|^2 for an action a.
 
-    policy = Policy(num_obs=1, num_actions=1, hidden_sizes=(8,), apply=apply_policy)
+    The front is the line between these two points, which random policies hardly meet.
+    """
+
+    policy = Policy(num_obs=1, num_actions=NUM_ACTIONS, hidden_sizes=(8,), apply=apply_policy)
 
     def init_genotype(self, key, num_genotypes):
-        return jax.vmap(lambda key: init_mlp(key, (1, 8, 1)))(jax.random.split(key, num_genotypes))
+        return jax.vmap(lambda key: init_mlp(key, (1, 8, NUM_ACTIONS)))(jax.random.split(key, num_genotypes))
 
     def evaluate(self, key, genotype):
-        return self.explore(key, genotype, jnp.zeros((genotype[0].bias.shape[0], 1)))
+        return self.explore(key, genotype, jnp.zeros((genotype[0].bias.shape[0], NUM_ACTIONS)))
 
     def explore(self, key, genotype, noise):
         obs = jnp.ones((noise.shape[0], 1, 1))
-        action = jax.vmap(apply_policy)(genotype, obs) + noise[:, None] * jax.random.normal(key, (noise.shape[0], 1, 1))
+        deviation = noise[:, None] * jax.random.normal(key, (noise.shape[0], 1, NUM_ACTIONS))
+        action = jax.vmap(apply_policy)(genotype, obs) + deviation
         taken = jnp.clip(action, -1, 1)
-        reward = 1 - jnp.concatenate([(taken - 0.5) ** 2, (taken + 0.5) ** 2], axis=-1)
+        far = [jnp.sum((taken - where) ** 2, axis=-1) for where in (0.5, -0.5)]
+        reward = 1 - jnp.stack(far, axis=-1)
         ended = jnp.ones((noise.shape[0], 1), bool)
         steps = Transition(obs, action, reward, obs, ended, ended)
         return Evaluation(reward[:, 0], jnp.zeros((noise.shape[0], 0)), ended[:, 0], steps)
 
 
 def compromise():
-    return Compromise(name="compromise", objective_names=("right", "left"), reference_point=(-1.5, -1.5))
+    return Compromise(name="compromise", objective_names=("right", "left"), reference_point=(-4, -4))
 
 
 def learned(iterations, **options):
     task = compromise()
-    usual = {"episode_batch": 96, "learning_rate": 3e-3, "minibatch": 32, "warm_up": 20, "generation": 5}
-    usual |= {"num_cells": 1, "front_length": 50, "value_hidden_sizes": (8,), "front_size": 60, "buffers": 20}
-    return moqd.run(moqd.make_algorithm("pg-morl", task, **(usual | options)), task, iterations=iterations, log_every=5)
+    usual = {"episode_batch": 192, "learning_rate": 3e-3, "minibatch": 32, "warm_up": 30, "generation": 5}
+    usual |= {"num_cells": 1, "front_length": 100, "value_hidden_sizes": (8,), "front_size": 60, "buffers": 20}
+    return moqd.run(
+        moqd.make_algorithm("pg-morl", task, **(usual | options)), task, iterations=iterations, log_every=10
+    )
 
 
 @pytest.mark.slow
 def test_a_front_that_is_known_on_paper_is_found():
-    """Hypervolume from (-1.5, -1.5) of {(1 - (a - 0.5)^2, 1 - (a + 0.5)^2): |a| <= 0.5}, as an integral."""
-    run = learned(60)
+    """Hypervolume from (-4, -4) of {(1 - 4 (a - 0.5)^2, 1 - 4 (a + 0.5)^2): |a| <= 0.5}, as an integral."""
+    run = learned(100)
     a = np.linspace(-0.5, 0.5, 100_001)
-    right, left = 1 - (a - 0.5) ** 2 + 1.5, 1 - (a + 0.5) ** 2 + 1.5
+    right, left = (5 - NUM_ACTIONS * (a - where) ** 2 for where in (0.5, -0.5))
     whole = float(right[0] * left[0] + np.sum(np.diff(right) * left[1:]))
     found = run.metrics["global_hypervolume"]
     at = dict(zip(run.metrics["iteration"].tolist(), found.tolist(), strict=True))
-    assert found[-1] > 0.99 * whole
+    print(whole, at, run.metrics["noise"])
+    assert found[-1] > 0.97 * whole
     assert found[-1] <= whole + 1e-3
-    assert at[60] > at[20]  # generations improve on the warm-up
-    assert run.metrics["noise"][-1] < 0.5
+    assert at[100] > at[30] > at[0]  # generations improve on the warm-up, and that on chance
 
 
 def test_what_does_not_fit_gets_one_sentence():
