@@ -207,7 +207,7 @@ def test_candidates_are_near_and_new(num_objectives):
         assert np.abs(weights - own).max(axis=1).min() < 1e-5  # its own is one of them
         assert len(np.unique(np.round(weights, 4), axis=0)) == len(weights)
     # What a policy was trained for is not tried again, by it.
-    tried = found[1][allowed[1]][:1]
+    tried = jnp.asarray(found[1][allowed[1]][:1])
     history = recorded(nothing, tried, tried, tried, number[1:2], jnp.ones(1, bool))
     _, then = map(np.asarray, candidates(jax.random.key(0), population, history, config))
     assert (allowed & ~then).sum() == 1
