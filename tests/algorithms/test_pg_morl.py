@@ -193,7 +193,8 @@ def test_candidates_are_near_and_new(num_objectives):
     number = jnp.arange(places, dtype=jnp.int32).at[-1].set(NOBODY)
     population = Population((), jnp.zeros_like(weight), weight, number)
     nothing = no_history(num_objectives)
-    found, allowed = candidates(jax.random.key(0), population, nothing, config)
+    found, allowed = map(np.asarray, candidates(jax.random.key(0), population, nothing, config))
+    weight = np.asarray(weight)
     assert found.shape == (places, 7, num_objectives)
     assert not allowed[-1].any()
     for own, weights in zip(weight[:-1], [w[a] for w, a in zip(found[:-1], allowed[:-1], strict=True)], strict=True):
@@ -205,7 +206,7 @@ def test_candidates_are_near_and_new(num_objectives):
         assert np.abs(weights - own).max(axis=1).min() < 1e-5  # its own is one of them
         assert len(np.unique(np.round(weights, 4), axis=0)) == len(weights)
     # What a policy was trained for is not tried again, by it.
-    tried = found[1][allowed[1]][:1]
+    tried = jnp.asarray(found[1][allowed[1]][:1])
     history = recorded(nothing, tried, tried, tried, number[1:2], jnp.ones(1, bool))
     _, then = candidates(jax.random.key(0), population, history, config)
     assert (allowed & ~then).sum() == 1
