@@ -60,8 +60,8 @@ def test_the_fit_is_at_least_as_good_as_scipys(rng):
     curves, losses = FIT(*(jnp.asarray(column, jnp.float32) for column in sets))
     expected = np.array([scipys(*one) for one in zip(*sets, strict=True)])
     assert (losses <= 1.02 * expected + 1e-6).all()
-    assert (np.asarray(curves) >= LOWEST).all()
-    assert (np.asarray(curves) <= np.column_stack([sets[3], *np.tile(HIGHEST[1:], (60, 1)).T]) + 1e-6).all()
+    assert (curves >= LOWEST).all()
+    assert (curves <= np.column_stack([sets[3], *np.tile(HIGHEST[1:], (60, 1)).T]) + 1e-6).all()
 
 
 def test_the_fit_recovers_a_curve():
@@ -194,11 +194,10 @@ def test_candidates_are_near_and_new(num_objectives):
     population = Population((), jnp.zeros_like(weight), weight, number)
     nothing = no_history(num_objectives)
     found, allowed = map(np.asarray, candidates(jax.random.key(0), population, nothing, config))
+    weight = np.asarray(weight)
     assert found.shape == (places, 7, num_objectives)
     assert not allowed[-1].any()
-    for own, weights in zip(
-        np.asarray(weight)[:-1], [w[a] for w, a in zip(found[:-1], allowed[:-1], strict=True)], strict=True
-    ):
+    for own, weights in zip(weight[:-1], [w[a] for w, a in zip(found[:-1], allowed[:-1], strict=True)], strict=True):
         assert len(weights) >= 4
         assert (weights >= 0).all()
         np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
@@ -209,7 +208,7 @@ def test_candidates_are_near_and_new(num_objectives):
     # What a policy was trained for is not tried again, by it.
     tried = jnp.asarray(found[1][allowed[1]][:1])
     history = recorded(nothing, tried, tried, tried, number[1:2], jnp.ones(1, bool))
-    _, then = map(np.asarray, candidates(jax.random.key(0), population, history, config))
+    _, then = candidates(jax.random.key(0), population, history, config)
     assert (allowed & ~then).sum() == 1
     assert (allowed & ~then)[1].any()
 
