@@ -321,7 +321,7 @@ def test_every_link_leads_somewhere(tmp_path):
     assert len(inside) == 7
     assert len(page.anchors) == len(set(page.anchors))
     images = [link for link in page.links if link.startswith("data:")]
-    assert len(images) == page.tags["img"] == 5
+    assert len(images) == page.tags["img"] == 6
     for image in images:
         kind, _, content = image.partition(",")
         assert kind == "data:image/svg+xml;base64"
@@ -367,7 +367,7 @@ def test_no_name_is_more_than_text(tmp_path):
 
     page = Page((tmp_path / "report.html").read_text())
     assert set(page.tags) <= TAGS
-    assert page.tags["img"] == 5
+    assert page.tags["img"] == 6
     assert not [name for name, _ in page.attributes if name.startswith("on")]
     assert page.text.count(HOSTILE) > 50
     assert all(link.startswith(("#", "data:", "tables/", "figures/")) for link in page.links)

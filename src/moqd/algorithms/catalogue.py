@@ -107,7 +107,7 @@ MO_CMA_MAE = _of("mo_cma_mae", "MoCmaMaeConfig")
 ALGORITHMS: dict[str, Entry] = {
     "mome-p2c": _p2c("MOME-P2C", (0, "-"), "preference-conditioned gradients and actor"),
     "mome-p2c-plus": replace(
-        _p2c("MOME-P2C+", (0, ":"), "mome-p2c that learns when and what for it pays", **PLUS), is_ours=True
+        _p2c("MOME-P2C+", (0, "--"), "mome-p2c that learns when and what for it pays", **PLUS), is_ours=True
     ),
     "mome-pgx": Entry("policy gradients of each objective", MOME_PGX, "MOME-PGX", (1, "-"), policies=True),
     "mome": Entry("MAP-Elites with a front in every cell", MOME, "MOME", (2, "-"), for_vectors=FOR_VECTORS),
