@@ -327,7 +327,7 @@ def test_every_link_leads_somewhere(tmp_path):
         assert kind == "data:image/svg+xml;base64"
         assert ElementTree.fromstring(b64decode(content)).tag.endswith("}svg")
     files = [link for link in page.links if link not in inside + images]
-    assert len(files) == 2 * 5 + len(TABLES)
+    assert len(files) == 2 * 6 + len(TABLES)
     files += re.findall(r"\]\(([^)]*)\)", (tmp_path / "report.md").read_text())
     assert set(files) == files_in(tmp_path) - {"report.md", "report.html"}
 
