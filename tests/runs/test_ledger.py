@@ -526,7 +526,7 @@ def test_against_a_naive_ledger(rng):
     for iteration in range(30):
         asked, further = random(20), [random(20) for _ in range(3)]
         offspring, designs = ledger.without_repeats(asked, iter(further))
-        rows = list(zip(*(np.asarray(leaf) for leaf in asked), strict=True))
+        rows = list(zip(*map(np.asarray, jax.tree.leaves(asked)), strict=True))
         here, open_places = set(), []
         for place, row in enumerate(rows):
             design = tuple(task.space.vector(row[0]))
@@ -534,13 +534,13 @@ def test_against_a_naive_ledger(rng):
                 open_places.append(place)
             here.add(design)
         for more in further:
-            for place, row in enumerate(zip(*(np.asarray(leaf) for leaf in more), strict=True)):
+            for place, row in enumerate(zip(*map(np.asarray, jax.tree.leaves(more)), strict=True)):
                 design = tuple(task.space.vector(row[0]))
                 if place in open_places and design not in told | here:
                     open_places.remove(place)
                     rows[place] = row
                     here.add(design)
-        for leaf, expected in zip(offspring, zip(*rows, strict=True), strict=True):
+        for leaf, expected in zip(jax.tree.leaves(offspring), zip(*rows, strict=True), strict=True):
             np.testing.assert_array_equal(leaf, np.stack(expected))
         before, asked_for = len(calls), []
 
