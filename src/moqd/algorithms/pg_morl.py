@@ -125,8 +125,7 @@ def pg_morl(name: str, config: PgMorlConfig, task: Task) -> Algorithm:
         offspring = random_offspring(key, task, config.episode_batch)
         keys = jax.random.split(init_key(key, Draw.AGENT), num_tasks)
         learner = jax.vmap(lambda key: init_learner(key, policy, num_objectives, config))(keys)
-        nobody = jnp.full(num_tasks, NOBODY, jnp.int32)
-        worst = jnp.full(num_objectives, -jnp.inf, jnp.float32)
+        nobody, worst = jnp.full(num_tasks, NOBODY, jnp.int32), jnp.full(num_objectives, -jnp.inf, jnp.float32)
         return PgMorlState(
             tasks=Tasks(learner, jnp.asarray(grid), nobody, jnp.zeros_like(jnp.asarray(grid)), jnp.array(nobody)),
             population=empty_population(learner, len(direction) * config.buffer_length, num_objectives),
