@@ -193,9 +193,9 @@ def test_a_rollout_ends_when_all_its_episodes_have():
     task = moqd.make_task("hopper-2", episode_length=60)
     count, advance = [], task.advance
 
-    def counted(genotype, episode):
+    def counted(genotype, episode, noise=None):
         jax.debug.callback(lambda time: count.append(int(time)), episode.time)
-        return advance(genotype, episode)
+        return advance(genotype, episode, noise)
 
     object.__setattr__(task, "advance", counted)
     fell = evaluated("hopper-2").transitions.terminated.any(axis=1)
