@@ -17,7 +17,7 @@ import numpy as np
 import moqd
 from benchmarks.claims import BASELINES, SCORE, SUM, VOLUME, claims, counts, losses
 from benchmarks.speeds import checkpoints, costs, rollouts, speeds, starts
-from benchmarks.tables import ABLATIONS, CROWDING, MAIN, RESULTS, ROOT, WALKER, line, rows_of, short
+from benchmarks.tables import ABLATIONS, CROWDING, MAIN, PLUS, RESULTS, ROOT, WALKER, line, rows_of, short
 from moqd.core.metrics import METRICS
 from moqd.io.files import read_tensors
 from moqd.plots.style import display_name
@@ -27,7 +27,7 @@ from moqd.study.summaries import record_of
 
 DOCUMENTS = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("evidence.md", "locomotion.md", "runs.md", "variation.md")),
+    *(ROOT / "docs" / name for name in ("evidence.md", "locomotion.md", "mome-p2c-plus.md", "runs.md", "variation.md")),
 )
 
 
@@ -203,6 +203,17 @@ def scores(task: str, study: str) -> Iterator[str]:
             yield line((display_name(algorithm), *("; ".join(column) for column in columns)))
 
 
+def seed_by_seed(study: str) -> Iterator[str]:
+    """The two scores of each run of a study that is done."""
+    found = rows_of(study, "runs")
+    yield line(("task", "algorithm", *(f"{METRICS[metric].label}, seed by seed" for metric in (SCORE, VOLUME))))
+    yield line([":--"] * 4)
+    for of in dict.fromkeys((row["task"], row["algorithm"]) for row in found):
+        rows = [row for row in found if (row["task"], row["algorithm"]) == of]
+        values = ("; ".join(short(row[metric]) for row in rows) for metric in (SCORE, VOLUME))
+        yield line((of[0], display_name(of[1]), *values))
+
+
 def other_measures() -> Iterator[str]:
     """Medians of what the paper does not measure: the score of a cell, and volumes above the nadir."""
     study = stored_study(RESULTS / MAIN)
@@ -321,6 +332,8 @@ TABLES = {
     "cell fronts": cell_fronts,
     "extra cells": extra_cells,
     "sizes and times": sizes,
+    "plus seeds": lambda: seed_by_seed(PLUS),
+    "state of plus": lambda: state(PLUS),
 }
 
 

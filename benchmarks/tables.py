@@ -8,6 +8,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 MAIN, ABLATIONS, WALKER, CROWDING = "small-main", "small-ablations", "small-walker", "small-crowding"
+PLUS = "small-plus"
 ALL = ("hopper-2", "ant-2", "walker-2", "hopper-3")
 TWO = ("hopper-2", "ant-2")
 
