@@ -16,11 +16,12 @@ POPULATIONS = ("nsga2", "spea2")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_small_is_a_quarter_for_every_algorithm(algorithm):
-    preset, config = preset_for("small", "hopper-2", algorithm), ALGORITHMS[algorithm].config
+def test_small_is_a_quarter_of_the_papers_batches_for_every_algorithm(algorithm):
+    preset, entry = preset_for("small", "hopper-2", algorithm), ALGORITHMS[algorithm]
+    config, share = entry.config, 1 if entry.is_ours else 4
     assert preset.task == {"episode_length": 250}
     assert preset.evaluations == 150 * 64
-    assert preset.algorithm == {name: getattr(config, name) // 4 for name in batch_fields(config)}
+    assert preset.algorithm == {name: getattr(config, name) // share for name in batch_fields(config)}
     assert preset.evaluations % sum(preset.algorithm.values()) == 0
 
 
@@ -48,7 +49,7 @@ def test_paper_is_the_papers(algorithm):
 
 def test_what_is_of_no_paper_keeps_its_options_in_the_papers_preset():
     preset, config = preset_for("paper", "ant-3", "mome-p2c-plus"), ALGORITHMS["mome-p2c-plus"].config
-    assert preset.algorithm == {name: getattr(config, name) for name in batch_fields(config)}
+    assert preset.algorithm == {name: 4 * getattr(config, name) for name in batch_fields(config)}
     assert preset.task == {"episode_length": 1000}
 
 

@@ -24,7 +24,8 @@ class Entry(Listed):
     policies: bool = False
     """Whether it improves policies by their gradients, and so needs a task whose solutions are policies."""
     is_ours: bool = False
-    """Whether it is of no paper, so that the preset `paper` gives it the paper's episodes but none of its options."""
+    """Whether it is of no paper: its batches are for a laptop, and the preset `paper` gives it larger ones and the
+    paper's episodes, but none of its options."""
     for_vectors: Mapping[str, Any] = field(default_factory=dict)
     """Where the defaults differ for tasks of plain parameters, whose solutions are vectors within bounds."""
 
@@ -87,9 +88,9 @@ ABLATIONS = {
     "no-crowding": _ablation(4, "No-Crowding", "without crowding", crowding=False),
 }
 PLUS = {
-    "ga_batch": 480,
-    "pg_batch": 192,
-    "actor_batch": 96,
+    "ga_batch": 120,
+    "pg_batch": 48,
+    "actor_batch": 24,
     "critic_steps": 1800,
     "minibatch": 128,
     "critic_hidden_sizes": (128, 128),

@@ -74,5 +74,6 @@ def iterations_for(evaluations: int, batch: int) -> int:
 def _options(scale: _Scale, entry: Entry) -> dict[str, Any]:
     config = entry.config
     known = set() if entry.is_ours else {field.name for field in fields(config)}
-    batches = {field: getattr(config, field) * scale.batch // 256 for field in batch_fields(config)}
+    size = PRESETS["small" if entry.is_ours else "paper"].batch  # for which the defaults are made
+    batches = {field: getattr(config, field) * scale.batch // size for field in batch_fields(config)}
     return batches | {field: value for field, value in LETTER.items() if scale.exact and field in known}
