@@ -95,7 +95,7 @@ PLUS = {
     "minibatch": 128,
     "critic_hidden_sizes": (128, 128),
     "pg_minibatch": 64,
-    "pg_preferences": "mixed",
+    "pg_preferences": "adaptive",
     "after_fall": "costs",
     "learn_every": 0,
 }
