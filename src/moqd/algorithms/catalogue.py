@@ -124,7 +124,7 @@ ALGORITHMS: dict[str, Entry] = {
     "spea2-small": _population(
         "SPEA2-small", (5, "--"), "spea2", "spea2 with a small population", SMALL, population=256
     ),
-    "mcx": _elites("MCX", (0, ":"), "mcx", "McxConfig", "one balanced elite in every cell, by T-DominO"),
+    "mcx": _elites("MCX", (2, "--"), "mcx", "McxConfig", "one balanced elite in every cell, by T-DominO"),
     "move": _elites("MOVE", (1, ":"), "move", "MoveConfig", "elites of subsets of many objectives, by majority"),
     **{f"mome-p2c-{name}": entry for name, entry in ABLATIONS.items()},
 }

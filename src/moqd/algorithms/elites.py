@@ -104,10 +104,10 @@ def renew_elites(
 ) -> tuple[Elites, Any, Bool[Array, "batch"]]:
     """The elites after a batch, the memory, and which solutions became one, if only until the next took over.
 
-    Only feasible solutions compete. Fitness alone decides, so genotypes are moved once, at the end.
+    Only what may enter an archive competes. Fitness alone decides, so genotypes are moved once, at the end.
     """
-    batch = offspring.source.shape[0]
-    order = jnp.nonzero(evaluation.feasible, size=batch, fill_value=0)[0]
+    batch, competes = offspring.source.shape[0], offspring.may_enter(evaluation)
+    order = jnp.nonzero(competes, size=batch, fill_value=0)[0]
 
     def next_one(
         i: Int[Array, ""], so_far: tuple[Standing, Bool[Array, "batch"]]
@@ -125,7 +125,7 @@ def renew_elites(
 
     nobody = jnp.full_like(order, batch, shape=elites.valid.shape)
     first = Standing(elites.fitness, elites.valid, nobody, memory), jnp.zeros(batch, bool)
-    standing, added = jax.lax.fori_loop(0, jnp.sum(evaluation.feasible), next_one, first)
+    standing, added = jax.lax.fori_loop(0, jnp.sum(competes), next_one, first)
     changed = standing.newcomer < batch
     cell = jnp.where(changed, jnp.arange(changed.size), changed.size)  # the last one is dropped
     genotype, preference = jax.tree.map(
