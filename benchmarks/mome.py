@@ -17,6 +17,7 @@ PAPER = {
     "ga_batch": 256,
     "crowding": False,
     "guided": False,
+    "cell_selection": "uniform",
 }
 """The paper's settings, which QDax can have too; defaults for plain parameters are others."""
 

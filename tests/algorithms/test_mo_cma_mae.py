@@ -213,7 +213,13 @@ def test_on_the_benchmarks_of_its_paper_it_is_ahead_of_mome(name, parameters):
             reference_point=(0.0, 0.0),
             traceable=True,
         )
-    as_published = {"iso_sigma": 0.005, "line_sigma": 0.05, "crowding": False, "guided": False}
+    as_published = {
+        "iso_sigma": 0.005,
+        "line_sigma": 0.05,
+        "crowding": False,
+        "guided": False,
+        "cell_selection": "uniform",
+    }
     mome = moqd.make_algorithm("mome", task, ga_batch=80, variation="iso-line", **as_published)
     ours = moqd.make_algorithm("mo-cma-mae", task)
     for metric in ("moqd_score", "coverage"):

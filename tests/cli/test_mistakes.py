@@ -38,6 +38,7 @@ say(lambda: moqd.make_algorithm("mome-p2c", hopper, pg_preferences="onehot"))
 say(lambda: moqd.make_algorithm("mome-p2c", hopper, critic_hidden_sizes=256))
 say(lambda: moqd.use_devices("two"))
 say(lambda: moqd.make_algorithm("mome", task, num_cells="ten"))
+say(lambda: moqd.make_algorithm("mome", task, cell_selection="gains"))
 say(lambda: moqd.run("mome", task, num_cells=(10, 10, 10), iterations=1))
 say(lambda: moqd.pick("runs/mine"))
 say(lambda: moqd.regrid("runs/mine", 9))
@@ -72,6 +73,7 @@ def test_wrong_types_get_one_sentence():
         "critic_hidden_sizes is 256; give a list of whole numbers of at least 1.",
         "count is 'two'; give the number of devices, at least 1, or None for all of them.",
         "num_cells is 'ten'; give a whole number of at least 1, or a list of them.",
+        "unknown cell_selection 'gains'; did you mean 'gain'?",
         "num_cells is (10, 10, 10), a grid over 3 features, but task 'arm-2' has 2 (hand x, hand y); give one number "
         "for each feature, or a single whole number.",
         *["run is 'runs/mine'; give a run, such as load_run('runs/mine')."] * 4,

@@ -228,6 +228,19 @@ def test_selection_is_cell_then_member(select, weight):
     assert np.array_equal(parents.preference[:, 0], np.array([0, 1, 4, 5, 3])[parents.genotype["id"]])
 
 
+@pytest.mark.parametrize("select", [select_uniform, select_crowding])
+@pytest.mark.parametrize(
+    ("gain", "first_cell"),
+    # Nine of ten cells by gain, one uniformly of the two that hold something; what an empty cell has gained is ignored.
+    [([1, 0, 0], 0.95), ([1, 5, 3], 0.275), ([0, 7, 0], 0.5), ([0, 0, 0], 0.5), ([1e-30, 1e30, 3e-30], 0.275)],
+)
+def test_cells_are_selected_by_their_gain(select, gain, first_cell):
+    program = jax.jit(partial(select, num_parents=20_000))
+    parents = program(jax.random.key(0), archive_with_fronts(), gain=jnp.array(gain, jnp.float32))
+    in_first = int(np.sum(np.asarray(parents.genotype["id"]) < 4))
+    assert stats.binomtest(in_first, 20_000, first_cell).pvalue > 1e-3
+
+
 def test_donated_addition_does_not_copy_the_archive():
     archive = new_archive(4, 3, 2)
     offspring, evaluation = random_batch(np.random.default_rng(0), "front", 2, 8, 0)

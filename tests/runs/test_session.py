@@ -179,6 +179,7 @@ def test_a_run_is_written_and_loaded(tmp_path):
         "line_sigma": 0.5,
         "crowding": True,
         "guided": True,
+        "cell_selection": "gain",
     }
     assert loaded.config.seed == 7
     assert loaded.task.reference_point == (2.0, 0.4)

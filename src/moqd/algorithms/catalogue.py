@@ -45,7 +45,7 @@ ELITES = {
     "iso_sigma": 0.05,
     "line_sigma": 0.5,
 }
-FOR_VECTORS = ELITES | {"crowding": True, "guided": True}
+FOR_VECTORS = ELITES | {"crowding": True, "guided": True, "cell_selection": "gain"}
 POPULATION = {
     "population": 100,
     "variation": "sbx:0.8,iso-line:0.1,de:0.1",

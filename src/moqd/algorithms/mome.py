@@ -10,7 +10,8 @@ Deviations: a batch is added as a set (the authors insert one by one, so that or
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -23,12 +24,16 @@ from moqd.algorithms.algorithm import (
     chance,
     random_offspring,
     select_or_random,
+    with_gain,
 )
 from moqd.algorithms.guide import Guide, initial_guide, renew_guide, select_guided
-from moqd.core.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
+from moqd.core.archive import Archive, Gain, Parents, add_uniform, select_crowding, select_uniform
 from moqd.core.types import Evaluation, Info, Key, Offspring
+from moqd.io.errors import known_name
 from moqd.tasks.task import Task
 from moqd.variation.mixture import Credit, VariationConfig
+
+CellSelection = Literal["uniform", "gain"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class MomeConfig(VariationConfig, ArchiveConfig):
     """Whether selection within a front and removal from one that is too long go by crowding distance, or uniformly."""
     guided: bool = field(default=False, metadata={"before": False})
     """Whether a small population, kept as in NSGA-II, leads the way to the best front and to feasible solutions."""
+    cell_selection: CellSelection = field(default="uniform", metadata={"before": "uniform"})
+    """How cells are selected: uniformly, or by gain, where nine of ten are drawn in proportion to the hypervolume that
+    recent offspring have added to them."""
 
 
 class MomeState(NamedTuple):
@@ -48,11 +56,14 @@ class MomeState(NamedTuple):
     credit: Credit | None = None
     """Of the operators, where their shares adapt."""
     guide: Guide | None = None
+    gain: Gain | None = None
+    """Of the cells, where they are selected by it."""
 
 
 def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
     batch, by_chance = config.ga_batch, chance(config, task)
     num_parents = by_chance.num_parents
+    known_name("cell_selection", config.cell_selection, get_args(CellSelection))
     select = select_crowding if config.crowding else select_uniform
     add = add_by_crowding if config.crowding else add_uniform
 
@@ -62,7 +73,8 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         guide = None
         if config.guided:
             guide = initial_guide(offspring, archive.valid.shape[0], constrained=bool(task.constraint_names))
-        return MomeState(archive, by_chance.initial_credit(), guide), offspring
+        gain = jnp.zeros(archive.valid.shape[0]) if config.cell_selection == "gain" else None
+        return MomeState(archive, by_chance.initial_credit(), guide, gain), offspring
 
     def ask(key: Key, state: MomeState) -> Offspring:
         key_select, key_vary = jax.random.split(key)
@@ -70,17 +82,19 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         known = jnp.any(archive.valid if guide is None else guide.population.valid)
 
         def select_parents(key: Key) -> Parents:
+            select_members = partial(select, gain=state.gain)
             if guide is None:
-                return select(key, archive, num_parents * batch)
-            return select_guided(key, archive, guide, task, batch, num_parents, select)
+                return select_members(key, archive, num_parents * batch)
+            return select_guided(key, archive, guide, task, batch, num_parents, select_members)
 
         parents = select_or_random(key_select, task, num_parents * batch, known, select_parents)
         return by_chance.vary(key_vary, parents, state.credit)
 
     def tell(key: Key, state: MomeState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeState, Info]:
+        gain = None if state.gain is None else with_gain(state.gain, state.archive, task, evaluation)
         archive, added = add(key, state.archive, offspring, evaluation)
         credit = by_chance.credited(state.credit, added, offspring)
         guide = None if state.guide is None else renew_guide(state.guide, archive, task, offspring, evaluation)
-        return MomeState(archive, credit, guide), Info(added, offspring.source, {})
+        return MomeState(archive, credit, guide, gain), Info(added, offspring.source, {})
 
     return Algorithm(name, config, init, ask, tell)
