@@ -230,13 +230,13 @@ def test_selection_is_cell_then_member(select, weight):
 
 @pytest.mark.parametrize("select", [select_uniform, select_crowding])
 @pytest.mark.parametrize(
-    ("gain", "first_cell"),
-    # Nine of ten cells by gain, one uniformly of the two that hold something; what an empty cell has gained is ignored.
+    ("worth", "first_cell"),
+    # Nine of ten cells by worth, one uniformly of the two that hold something; that of an empty cell is ignored.
     [([1, 0, 0], 0.95), ([1, 5, 3], 0.275), ([0, 7, 0], 0.5), ([0, 0, 0], 0.5), ([1e-30, 1e30, 3e-30], 0.275)],
 )
-def test_cells_are_selected_by_their_gain(select, gain, first_cell):
+def test_cells_are_selected_by_their_worth(select, worth, first_cell):
     program = jax.jit(partial(select, num_parents=20_000))
-    parents = program(jax.random.key(0), archive_with_fronts(), gain=jnp.array(gain, jnp.float32))
+    parents = program(jax.random.key(0), archive_with_fronts(), worth=jnp.array(worth, jnp.float32))
     in_first = int(np.sum(np.asarray(parents.genotype["id"]) < 4))
     assert stats.binomtest(in_first, 20_000, first_cell).pvalue > 1e-3
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from moqd.core import preferences
-from moqd.core.archive import Archive, Gain, Parents, add, empty_archive
+from moqd.core.archive import Archive, Parents, add, empty_archive
 from moqd.core.tessellation import NumCells, centroids, nearest_cell
 from moqd.core.types import Evaluation, Genes, Genotype, Info, Key, Offspring, Preference, Source
 from moqd.core.volume import improvement
@@ -26,9 +26,6 @@ from moqd.variation.mixture import (
     mixture_of,
     vary,
 )
-
-GAIN_MEMORY = 0.95
-"""How much of what cells have gained still counts one iteration later."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +73,6 @@ def hypervolume_added(
     scaled = lambda fitness: (fitness - worst[(None,) * (fitness.ndim - 1)]) / unit[(None,) * (fitness.ndim - 1)]  # noqa: E731
     added = jax.vmap(improvement)(scaled(evaluation.fitness), scaled(archive.fitness[cell]), archive.valid[cell])
     return jnp.where(evaluation.feasible, added, 0)
-
-
-def with_gain(gain: Gain, archive: Archive, task: Task, evaluation: Evaluation) -> Gain:
-    """What cells have gained in hypervolume lately, including a batch that is not yet in the archive."""
-    cell = nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds)
-    added = hypervolume_added(archive, task, evaluation)
-    return GAIN_MEMORY * gain + jax.ops.segment_sum(added, cell, gain.shape[0])
 
 
 class Pace(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from moqd.algorithms.algorithm import (
     Algorithm,
@@ -22,18 +23,21 @@ from moqd.algorithms.algorithm import (
     add_by_crowding,
     archive_for,
     chance,
+    hypervolume_added,
     random_offspring,
     select_or_random,
-    with_gain,
 )
 from moqd.algorithms.guide import Guide, initial_guide, renew_guide, select_guided
-from moqd.core.archive import Archive, Gain, Parents, add_uniform, select_crowding, select_uniform
+from moqd.core.archive import Archive, Parents, Worth, add_uniform, select_crowding, select_uniform
+from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Info, Key, Offspring
 from moqd.io.errors import known_name
 from moqd.tasks.task import Task
 from moqd.variation.mixture import Credit, VariationConfig
 
 CellSelection = Literal["uniform", "gain"]
+MEMORY = 0.95
+"""How much of what a cell has gained still counts one iteration later."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,30 @@ class MomeConfig(VariationConfig, ArchiveConfig):
     """Whether a small population, kept as in NSGA-II, leads the way to the best front and to feasible solutions."""
     cell_selection: CellSelection = field(default="uniform", metadata={"before": "uniform"})
     """How cells are selected: uniformly, or by gain, where nine of ten are drawn in proportion to the hypervolume that
-    recent offspring have added to them."""
+    an offspring has lately added to them on average."""
+
+
+class CellGains(NamedTuple):
+    """What cells have gained lately, the newest offspring counting most."""
+
+    added: Float[Array, "cells"]
+    """Hypervolume, by each offspring alone."""
+    tried: Float[Array, "cells"]
+    """Offspring that fell into the cell."""
+
+    @property
+    def expected(self) -> Worth:
+        """Per offspring; a cell of which little is known counts as the average one."""
+        mean = jnp.sum(self.added) / jnp.maximum(jnp.sum(self.tried), 1)
+        return (self.added + mean) / (self.tried + 1)
+
+
+def with_batch(gains: CellGains, archive: Archive, task: Task, evaluation: Evaluation) -> CellGains:
+    """The gains after a batch that is not yet in the archive."""
+    cell = nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds)
+    now = hypervolume_added(archive, task, evaluation), evaluation.valid.astype(jnp.float32)
+    total = (jax.ops.segment_sum(one, cell, gains.tried.shape[0]) for one in now)
+    return CellGains(*(MEMORY * before + new for before, new in zip(gains, total, strict=True)))
 
 
 class MomeState(NamedTuple):
@@ -56,8 +83,8 @@ class MomeState(NamedTuple):
     credit: Credit | None = None
     """Of the operators, where their shares adapt."""
     guide: Guide | None = None
-    gain: Gain | None = None
-    """Of the cells, where they are selected by it."""
+    gains: CellGains | None = None
+    """Where cells are selected by them."""
 
 
 def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
@@ -73,8 +100,10 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         guide = None
         if config.guided:
             guide = initial_guide(offspring, archive.valid.shape[0], constrained=bool(task.constraint_names))
-        gain = jnp.zeros(archive.valid.shape[0]) if config.cell_selection == "gain" else None
-        return MomeState(archive, by_chance.initial_credit(), guide, gain), offspring
+        gains = None
+        if config.cell_selection == "gain":
+            gains = CellGains(*(jnp.zeros(archive.valid.shape[0]) for _ in CellGains._fields))
+        return MomeState(archive, by_chance.initial_credit(), guide, gains), offspring
 
     def ask(key: Key, state: MomeState) -> Offspring:
         key_select, key_vary = jax.random.split(key)
@@ -82,7 +111,7 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         known = jnp.any(archive.valid if guide is None else guide.population.valid)
 
         def select_parents(key: Key) -> Parents:
-            select_members = partial(select, gain=state.gain)
+            select_members = partial(select, worth=state.gains and state.gains.expected)
             if guide is None:
                 return select_members(key, archive, num_parents * batch)
             return select_guided(key, archive, guide, task, batch, num_parents, select_members)
@@ -91,10 +120,10 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         return by_chance.vary(key_vary, parents, state.credit)
 
     def tell(key: Key, state: MomeState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeState, Info]:
-        gain = None if state.gain is None else with_gain(state.gain, state.archive, task, evaluation)
+        gains = state.gains and with_batch(state.gains, state.archive, task, evaluation)
         archive, added = add(key, state.archive, offspring, evaluation)
         credit = by_chance.credited(state.credit, added, offspring)
         guide = None if state.guide is None else renew_guide(state.guide, archive, task, offspring, evaluation)
-        return MomeState(archive, credit, guide, gain), Info(added, offspring.source, {})
+        return MomeState(archive, credit, guide, gains), Info(added, offspring.source, {})
 
     return Algorithm(name, config, init, ask, tell)

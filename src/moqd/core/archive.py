@@ -25,13 +25,13 @@ AT_ONCE = 512
 """How many solutions `merge` adds at a time, and how many newcomers' fronts are shortened at a time."""
 NARROW, WIDER = 16, 4
 """Cells with up to 16 newcomers are shortened together, then those with up to four times as many, and so on."""
-BY_GAIN = 0.9
-"""How many cells are selected by their gain where gains are given; the others are drawn uniformly."""
+BY_WORTH = 0.9
+"""How many cells are selected by their worth where it is known; the others are drawn uniformly."""
 FINENESS = 2.0**20
 """To what fraction of the whole a cell's weight is rounded up."""
 
-Gain: TypeAlias = Float[Array, "cells"]
-"""What recent offspring have added to each cell."""
+Worth: TypeAlias = Float[Array, "cells"]
+"""What an offspring may be expected to add to each cell."""
 
 
 class Archive(NamedTuple):
@@ -174,24 +174,24 @@ def _kind(archive: Archive) -> tuple[object, ...]:
     return genotype, archive.fitness.shape[2], archive.feature.shape[2]
 
 
-def select_uniform(key: Key, archive: Archive, num_parents: int, gain: Gain | None = None) -> Parents:
+def select_uniform(key: Key, archive: Archive, num_parents: int, worth: Worth | None = None) -> Parents:
     """A uniformly random occupied cell, then a uniformly random member of its front, for each parent.
 
-    With gains, nine of ten cells are drawn with probability proportional to theirs instead.
+    Where the worth of cells is known, nine of ten are drawn in proportion to it instead.
     """
     key_cell, key_member = jax.random.split(key)
-    cell = _select_cells(key_cell, archive, num_parents, gain)
+    cell = _select_cells(key_cell, archive, num_parents, worth)
     return _members(archive, cell, _draw(key_member, archive.valid[cell].astype(jnp.float32)))
 
 
-def select_crowding(key: Key, archive: Archive, num_parents: int, gain: Gain | None = None) -> Parents:
+def select_crowding(key: Key, archive: Archive, num_parents: int, worth: Worth | None = None) -> Parents:
     """A uniformly random occupied cell, then a member with probability proportional to its crowding distance.
 
     An extreme counts the gap to its only neighbour twice. A front with one or two members, or with all distances zero,
-    is sampled uniformly. With gains, nine of ten cells are drawn with probability proportional to theirs instead.
+    is sampled uniformly. Where the worth of cells is known, nine of ten are drawn in proportion to it.
     """
     key_cell, key_member = jax.random.split(key)
-    cell = _select_cells(key_cell, archive, num_parents, gain)
+    cell = _select_cells(key_cell, archive, num_parents, worth)
     valid = archive.valid[cell]
     distance = jax.vmap(lambda points, valid: crowding_distance(points, valid, extremes="doubled"))(
         archive.fitness[cell], valid
@@ -201,20 +201,20 @@ def select_crowding(key: Key, archive: Archive, num_parents: int, gain: Gain | N
     return _members(archive, cell, _draw(key_member, weight))
 
 
-def _select_cells(key: Key, archive: Archive, num_parents: int, gain: Gain | None) -> Int[Array, "batch"]:
+def _select_cells(key: Key, archive: Archive, num_parents: int, worth: Worth | None) -> Int[Array, "batch"]:
     occupied = jnp.any(archive.valid, axis=1)
-    so_far = jnp.cumsum(occupied if gain is None else _weight(occupied, gain))
+    so_far = jnp.cumsum(occupied if worth is None else _weight(occupied, worth))
     drawn = jax.random.uniform(key, (num_parents,)) * so_far[-1].astype(jnp.float32)
     return jnp.searchsorted(so_far, jnp.minimum(drawn.astype(so_far.dtype), so_far[-1] - 1), side="right")
 
 
-def _weight(occupied: Bool[Array, "cells"], gain: Gain) -> Int[Array, "cells"]:
+def _weight(occupied: Bool[Array, "cells"], worth: Worth) -> Int[Array, "cells"]:
     """Of each cell in the selection: an integer, so that sums are exact and no rounding selects an empty cell."""
-    gain = jnp.where(occupied, gain, 0)
-    total = jnp.sum(gain)
-    uniform = occupied.astype(gain.dtype) / jnp.maximum(jnp.sum(occupied, dtype=gain.dtype), 1)
-    by_gain = jnp.where(total > 0, gain / jnp.where(total > 0, total, 1), uniform)
-    share = (1 - BY_GAIN) * uniform + BY_GAIN * by_gain
+    worth = jnp.where(occupied, worth, 0)
+    total = jnp.sum(worth)
+    uniform = occupied.astype(worth.dtype) / jnp.maximum(jnp.sum(occupied, dtype=worth.dtype), 1)
+    by_worth = jnp.where(total > 0, worth / jnp.where(total > 0, total, 1), uniform)
+    share = (1 - BY_WORTH) * uniform + BY_WORTH * by_worth
     return jnp.where(occupied, jnp.ceil(FINENESS * share), 0).astype(jnp.int32)
 
 
