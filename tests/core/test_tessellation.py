@@ -20,6 +20,14 @@ def test_cvt_is_repeatable_and_spreads_evenly(num_features, rng):
     assert share.max() < 1.8 / 32
 
 
+@pytest.mark.parametrize("num_features", tessellation.SHIPPED_FEATURES)
+def test_the_cells_that_are_shipped_are_those_that_would_be_computed(num_features):
+    """If not, because scikit-learn has changed: runs stay comparable, as long as nobody calls `tessellation.ship`."""
+    computed = tessellation._compute_cvt(tessellation.SHIPPED_CELLS, num_features, 0)
+    found = cvt_centroids(tessellation.SHIPPED_CELLS, ((0.0, 1.0),) * num_features)
+    np.testing.assert_allclose(found, computed, atol=1e-5)
+
+
 def test_cells_are_kept_and_checked(tmp_path, monkeypatch):
     bounds = ((0.0, 1.0), (0.0, 1.0))
     plain = cvt_centroids(24, bounds)

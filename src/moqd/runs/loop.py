@@ -302,24 +302,26 @@ class Loop:
     def _compile_ahead(self) -> None:
         """All at once if the algorithm learns: its buffer will take the memory anyway. Otherwise one program after the
         other, each time giving back what compiling took, so that the peak is that of one."""
-        evaluation = self._evaluator.lower(self._root, self._offspring.genotype, self._offspring.noise)
-        told = shapes_on_one((self._root, self.carry_shapes(), self._offspring, evaluation))
-        asked = shapes_on_one((self._root, jnp.int32(0), self._state))
 
         def compile_one(name: str, *arguments: Any) -> None:
             setattr(self, name, getattr(self, name).lower(*arguments).compile())
 
+        def lower_evaluator() -> tuple[Any, ...]:
+            """And the arguments of `tell`, which takes what it gives."""
+            evaluation = self._evaluator.lower(self._root, self._offspring.genotype, self._offspring.noise)
+            return shapes_on_one((self._root, self.carry_shapes(), self._offspring, evaluation))
+
         if self._algorithm.uses_devices:
             with ThreadPoolExecutor() as pool:
-                for one in [
-                    pool.submit(self._evaluator.compile),
-                    pool.submit(compile_one, "_tell", *told),
-                    pool.submit(compile_one, "_init", self._root),
-                ]:
+                under_way = [pool.submit(compile_one, "_init", self._root)]  # while the evaluator is traced
+                told = lower_evaluator()
+                under_way += [pool.submit(self._evaluator.compile), pool.submit(compile_one, "_tell", *told)]
+                for one in under_way:
                     one.result()
             release_memory()
             return
-        compile_one("_ask", *asked)
+        told = lower_evaluator()
+        compile_one("_ask", *shapes_on_one((self._root, jnp.int32(0), self._state)))
         release_memory()
         self._evaluator.compile()
         release_memory()
