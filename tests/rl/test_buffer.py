@@ -39,9 +39,20 @@ def test_the_ring_holds_the_newest_steps_that_happened(capacity, rng):
             held = jax.tree.map(lambda column: np.asarray(column[: len(expected)]), buffer.steps)  # noqa: B023
             oldest = int(buffer.position) if len(expected) == capacity else 0
             assert np.roll(held.obs[:, 0], -oldest).tolist() == expected
-            for column in held[:-1]:
+            for column in (held.obs, held.action, held.reward, held.next_obs):
                 assert (column == held.obs[:, :1]).all()
             assert (held.terminated == (held.obs[:, 0] % 3 == 0)).all()
+
+
+def test_every_step_knows_what_its_policy_was_made_for_and_what_it_had():
+    buffer = empty_buffer(11, num_obs=4, num_actions=2, num_objectives=3, num_features=2)
+    add, valid = jax.jit(insert), np.arange(BATCH * TIME).reshape(BATCH, TIME) % 3 > 0
+    for call in range(3):
+        aim = jnp.arange(BATCH, dtype=jnp.float32)[:, None] + 10.0 * call + jnp.zeros((BATCH, 2))
+        buffer = add(buffer, numbered(100 * call, valid), aim, -aim)
+    call, step = np.divmod(np.asarray(buffer.steps.obs[:, 0]), 100)
+    np.testing.assert_array_equal(buffer.steps.aim, np.tile((10 * call + step // TIME)[:, None], 2))
+    np.testing.assert_array_equal(buffer.steps.achieved, -np.asarray(buffer.steps.aim))
 
 
 def test_samples_are_uniform_over_what_is_there():
@@ -60,11 +71,11 @@ def test_samples_are_uniform_over_what_is_there():
 
 def test_a_donated_buffer_is_written_in_place():
     buffer = jax.jit(lambda: empty(1000))()
-    where = [column.unsafe_buffer_pointer() for column in buffer.steps]
+    where = [column.unsafe_buffer_pointer() for column in jax.tree.leaves(buffer.steps)]
     add = jax.jit(insert, donate_argnums=0)
     for _ in range(2):
         buffer = add(buffer, numbered(0, np.ones((BATCH, TIME), bool)))
-    assert [column.unsafe_buffer_pointer() for column in buffer.steps] == where
+    assert [column.unsafe_buffer_pointer() for column in jax.tree.leaves(buffer.steps)] == where
 
 
 def test_writing_copies_no_column():

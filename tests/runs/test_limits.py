@@ -2,17 +2,20 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import moqd
-from moqd.runs.config import MOST_ITERATIONS, usual_log_every
+from moqd.runs.config import MOST_ITERATIONS, RunConfig, usual_log_every
 from moqd.runs.loop import Loop
-from moqd.study.plan import Variant, make_study
+from moqd.study.plan import Variant, make_study, named_study
 from tests.runs.test_session import bowl
+from tests.walk import Walk, walk
 
 
 def assert_same(one, other):
@@ -87,6 +90,52 @@ def test_chunks_meet_the_time_and_log_points_grow(clock, monkeypatch):
     assert run.metrics["iteration"].tolist() == [*grid, last] if last not in grid else grid
     assert max(chunks) == 10
     assert_same(run, moqd.run(algorithm, task, iterations=last))
+
+
+def test_environment_steps_are_a_budget(tmp_path):
+    """The run ends with the iteration in which they are made, also one that is compiled as a whole."""
+
+    class Counted(Walk):
+        def evaluate(self, key, genotype):
+            evaluation = super().evaluate(key, genotype)
+            return evaluation._replace(num_steps=jnp.sum(evaluation.transitions.valid, axis=1, dtype=jnp.int32))
+
+    fields = {name: value for name, value in vars(walk()).items() if not name.startswith("_")}
+    task = Counted(**fields)
+    algorithm = moqd.make_algorithm("mome", task, ga_batch=16, num_cells=4, front_length=3)
+    whole = moqd.run(algorithm, task, iterations=40, log_every=1)
+    steps = whole.metrics["env_steps"]
+    given = {"task": task, "algorithm": algorithm}
+    budget = int(steps[20]) - 1
+    run = moqd.run(**given, env_steps=budget, out=tmp_path / "run")
+    assert run.config.iterations == run.metrics["iteration"][-1] == 20
+    assert run.metrics["env_steps"][-1] == steps[20]
+    assert run.ended == f"ended at iteration 20, because its {budget:,} environment steps are made."
+    assert moqd.load_run(tmp_path / "run", **given).config == run.config
+    more = moqd.resume(tmp_path / "run", **given, env_steps=int(steps[40]))
+    assert_same(more, whole)
+    with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'walk' does not count its steps"):
+        moqd.run("mome", walk(), ga_batch=16, num_cells=4, env_steps=10)
+    with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'bowl' has no episodes"):
+        moqd.run(tiny(bowl()), bowl(), env_steps=10)
+
+
+def test_a_study_may_compare_at_equal_environment_steps():
+    study = make_study(
+        "s",
+        tasks={"hopper-2": {}},
+        algorithms={name: Variant(name, {}) for name in ("mome", "pg-morl")},
+        seeds=[0],
+        preset="small",
+        env_steps=100_000,
+    )
+    assert [run.config.env_steps for run in study.runs] == [100_000] * 2
+    settings = [run.config.settings() for run in study.runs]
+    assert all(one["env_steps"] == 100_000 and "iterations" not in one for one in settings)
+    again = [RunConfig.from_settings(json.loads(json.dumps(one)), Path("study.json")) for one in settings]
+    assert again == [run.config for run in study.runs]
+    with pytest.raises(moqd.InputError, match="evaluations and env_steps are both given"):
+        named_study("small-main", evaluations=10, env_steps=10)
 
 
 def test_patience_ends_a_run_that_has_found_all():

@@ -1,6 +1,7 @@
 """The folded actor is the conditioned actor."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from moqd.core import preferences
@@ -20,3 +21,13 @@ def test_folding_equals_conditioning():
     action = jax.vmap(apply_policy)(policies, obs)
     np.testing.assert_allclose(action, act(actor, obs, preference), atol=1e-6)
     assert np.abs(np.diff(action, axis=0)).max() > 0.01
+
+
+def test_a_feature_and_a_preference_are_folded_together():
+    key_actor, key_preference, key_aim, key_obs = jax.random.split(jax.random.key(0), 4)
+    actor = init_mlp(key_actor, (5 + 2 + 3, 16, 16, 2))
+    preference, aim = preferences.uniform(key_preference, 9, 3), jax.random.uniform(key_aim, (9, 2))
+    obs = jax.random.normal(key_obs, (9, 5))
+    policies = inject(actor, jnp.concatenate([aim, preference], axis=1))
+    action = jax.vmap(apply_policy)(policies, obs)
+    np.testing.assert_allclose(action, act(actor, obs, preference, aim), atol=1e-6)

@@ -50,6 +50,23 @@ def test_it_equals_the_straightforward_way(num_parents, num_objectives, hidden):
         assert np.abs(leaf - start).max() > 0.05
 
 
+def test_an_aim_is_an_input_like_any_other():
+    """A critic that sees an aim is one without it for each parent: what it sees of the aim is a part of its bias."""
+    parents, preference, _, obs = problem(3, 2)
+    keys = jax.random.split(jax.random.key(5), 2)
+    sees_aim = init_mlp(keys[0], (OBS + ACT + 4 + 2, 32, 24, 2))
+    aim = jax.random.uniform(keys[1], (3, 4))
+    found = improve(parents, preference, sees_aim, obs, learning_rate=0.01, aim=aim)
+    kernel = sees_aim[0].kernel
+    without = jnp.concatenate([kernel[: OBS + ACT], kernel[OBS + ACT + 4 :]])
+    for i in range(3):
+        first = sees_aim[0]._replace(kernel=without, bias=sees_aim[0].bias + aim[i] @ kernel[OBS + ACT : OBS + ACT + 4])
+        some = jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], (parents, preference))
+        alone = improve(*some, (first, *sees_aim[1:]), obs, learning_rate=0.01)
+        for a, b in zip(jax.tree.leaves(alone), jax.tree.leaves(found), strict=True):
+            np.testing.assert_allclose(a[0], b[i], atol=1e-5)
+
+
 @pytest.mark.parametrize("conditioned", [True, False])
 def test_every_parent_rises_on_held_out_states(conditioned):
     num_objectives = 3 if conditioned else 1

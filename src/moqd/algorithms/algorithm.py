@@ -179,13 +179,25 @@ def random_offspring(key: Key, task: Task, batch: int) -> Offspring:
 
 
 def select_or_random(
-    key: Key, task: Task, num_parents: int, any_valid: Bool[Array, ""], select: Callable[[Key], Parents]
+    key: Key,
+    task: Task,
+    num_parents: int,
+    any_valid: Bool[Array, ""],
+    select: Callable[[Key], Parents],
+    *,
+    features: bool = False,
 ) -> Parents:
-    """What `select` selects; random genotypes while there is nothing to select from (every evaluation failed)."""
+    """What `select` selects; random genotypes while there is nothing to select from (every evaluation failed).
+
+    With `features`, parents have theirs; for random genotypes it is the middle of the bounds.
+    """
 
     def fresh(key: Key) -> Parents:
         offspring = random_offspring(key, task, num_parents)
-        return Parents(offspring.genotype, offspring.preference)
+        if not features:
+            return Parents(offspring.genotype, offspring.preference)
+        middle = np.mean(np.asarray(task.feature_bounds, np.float32), axis=1)
+        return Parents(offspring.genotype, offspring.preference, jnp.tile(middle, (num_parents, 1)))
 
     return jax.lax.cond(any_valid, select, fresh, key)
 

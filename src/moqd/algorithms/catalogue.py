@@ -67,6 +67,10 @@ def _pga(label: str, look: Look, summary: str, **changes: Any) -> Entry:
     return Entry(summary, _of("pga_me", "PgaMeConfig", **changes), label, look, passive=True, policies=True)
 
 
+def _dcrl(label: str, look: Look, summary: str, **changes: Any) -> Entry:
+    return Entry(summary, _of("dcrl_me", "DcrlMeConfig", **changes), label, look, passive=True, policies=True)
+
+
 def _population(label: str, look: Look, module: str, summary: str, vectors: Mapping[str, Any], **changes: Any) -> Entry:
     load = _of(module, "PopulationConfig", **changes)
     return Entry(summary, load, label, look, passive=True, for_vectors=vectors)
@@ -102,6 +106,7 @@ PLUS = {
 """What makes MOME-P2C learn where it pays: docs/mome-p2c-plus.md says which part does what."""
 MOME = _of("mome", "MomeConfig")
 MOME_PGX = _of("mome_pgx", "MomePgxConfig")
+MOME_DCRL = _of("mome_dcrl", "MomeDcrlConfig")
 PG_MORL = _of("pg_morl", "PgMorlConfig")
 MO_CMA_MAE = _of("mo_cma_mae", "MoCmaMaeConfig")
 
@@ -111,10 +116,13 @@ ALGORITHMS: dict[str, Entry] = {
         _p2c("MOME-P2C+", (0, "--"), "mome-p2c that learns when and what for it pays", **PLUS), is_ours=True
     ),
     "mome-pgx": Entry("policy gradients of each objective", MOME_PGX, "MOME-PGX", (1, "-"), policies=True),
+    "mome-dcrl": Entry("mome-p2c for a feature, too", MOME_DCRL, "MOME-DCRL", (0, ":"), policies=True),
     "mome": Entry("MAP-Elites with a front in every cell", MOME, "MOME", (2, "-"), for_vectors=FOR_VECTORS),
     "mo-cma-mae": Entry("CMA-ES on the hypervolume of annealed fronts", MO_CMA_MAE, "MO-CMA-MAE", (6, "-")),
     "pga-me": _pga("PGA-ME", (3, "-"), "policy gradients of the sum of objectives"),
     "pga-me-128": _pga("PGA-ME-128", (3, "--"), "pga-me with as many elites as there are cells", elite_cells=128),
+    "dcrl-me": _dcrl("DCRL-ME", (3, ":"), "gradients and actor for a feature, of the sum of objectives"),
+    "dcg-me": _dcrl("DCG-ME", (4, ":"), "dcrl-me whose actor is only learned from", injection=False),
     "pg-morl": Entry("PPO on tasks chosen by prediction", PG_MORL, "PG-MORL", (6, "--"), passive=True, policies=True),
     "nsga2": _population("NSGA-II", (4, "-"), "nsga2", "non-dominated sorting and crowding", POPULATION),
     "nsga2-small": _population(

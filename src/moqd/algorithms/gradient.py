@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 from moqd.algorithms.algorithm import ArchiveConfig, add_by_crowding, chance, select_or_random
 from moqd.core.archive import Archive, Parents, add_uniform, select_crowding, select_uniform
 from moqd.core.networks import MLP, Policy, apply_policy, fold_standardisation
-from moqd.core.types import Evaluation, Key, Offspring
+from moqd.core.types import Evaluation, Feature, Key, Offspring
 from moqd.io.errors import InputError, unknown_name
 from moqd.rl.buffer import Buffer, Steps, capacity_of, empty_buffer, insert, sample, sample_obs
 from moqd.rl.running_stats import RunningStats, empty_stats, standardise, update
@@ -90,14 +90,33 @@ def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
     return task.policy
 
 
-def empty_experience(policy: Policy, num_objectives: int, config: GradientConfig) -> Experience:
+def check_actor_batch(actor_batch: int, num_objectives: int) -> None:
+    if 0 < actor_batch < num_objectives:
+        raise InputError(
+            f"actor_batch is {actor_batch}, but each of the {num_objectives} objectives is injected once; give at "
+            f"least {num_objectives}, or 0 for none."
+        )
+
+
+def empty_experience(policy: Policy, num_objectives: int, config: GradientConfig, num_features: int = 0) -> Experience:
+    """With `num_features`, the buffer knows the feature that each policy was made for, and the one that it had."""
     buffer = empty_buffer(
-        config.buffer_size, num_obs=policy.num_obs, num_actions=policy.num_actions, num_objectives=num_objectives
+        config.buffer_size,
+        num_obs=policy.num_obs,
+        num_actions=policy.num_actions,
+        num_objectives=num_objectives,
+        num_features=num_features,
     )
     return Experience(buffer, empty_stats(num_objectives), empty_stats(policy.num_obs))
 
 
-def remember(experience: Experience, evaluation: Evaluation, config: GradientConfig) -> Experience:
+def remember(
+    experience: Experience,
+    evaluation: Evaluation,
+    config: GradientConfig,
+    aim: Feature | None = None,
+    achieved: Feature | None = None,
+) -> Experience:
     """With the steps of a batch that happened; those of failed evaluations are not to be learned from."""
     transitions = evaluation.transitions
     assert transitions is not None
@@ -105,11 +124,12 @@ def remember(experience: Experience, evaluation: Evaluation, config: GradientCon
     transitions = transitions._replace(
         valid=transitions.valid & jnp.repeat(evaluation.valid, num_episodes)[:, None],
     )
+    of_episodes = (None if one is None else jnp.repeat(one, num_episodes, axis=0) for one in (aim, achieved))
     obs_stats = experience.obs_stats
     if config.standardise_obs:
         obs_stats = update(obs_stats, transitions.obs, transitions.valid)
     return Experience(
-        buffer=insert(experience.buffer, transitions),
+        buffer=insert(experience.buffer, transitions, *of_episodes),
         reward_stats=update(experience.reward_stats, transitions.reward, transitions.valid),
         obs_stats=obs_stats,
     )
@@ -158,7 +178,8 @@ def learning_metrics(losses: Losses, experience: Experience) -> dict[str, jax.Ar
 class Operators(NamedTuple):
     """The compiled parts of `ask`, and addition."""
 
-    select: Callable[[Key, Archive, int], Parents]
+    select: Callable[..., Parents]
+    """(key, archive, number), and True if their features are asked for."""
     vary: Callable[[Key, Key, Archive, Credit | None, int], list[Offspring]]
     """Selection and variation by chance: so many offspring, none if that is 0."""
     credited: Callable[[Credit | None, Offspring, jax.Array], Credit | None]
@@ -172,11 +193,10 @@ class Operators(NamedTuple):
 def build_operators(config: GradientConfig, task: Task) -> Operators:
     select_members = select_crowding if config.crowding else select_uniform
 
-    @partial(jax.jit, static_argnums=2)
-    def select(key: Key, archive: Archive, num_parents: int) -> Parents:
-        return select_or_random(
-            key, task, num_parents, jnp.any(archive.valid), lambda key: select_members(key, archive, num_parents)
-        )
+    @partial(jax.jit, static_argnums=(2, 3))
+    def select(key: Key, archive: Archive, num_parents: int, features: bool = False) -> Parents:
+        some = partial(select_members, archive=archive, num_parents=num_parents, features=features)
+        return select_or_random(key, task, num_parents, jnp.any(archive.valid), some, features=features)
 
     by_chance = chance(config, task)
     vary_selected = jax.jit(by_chance.vary)

@@ -37,6 +37,7 @@ from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
     build_operators,
+    check_actor_batch,
     critic_for_variation,
     empty_experience,
     learning_metrics,
@@ -233,8 +234,4 @@ def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:
         )
     if batch == 0:
         raise InputError("pg_batch, ga_batch and actor_batch are all 0; give at least one of them some offspring.")
-    if 0 < config.actor_batch < num_objectives:
-        raise InputError(
-            f"actor_batch is {config.actor_batch}, but each of the {num_objectives} objectives is injected once; give "
-            f"at least {num_objectives}, or 0 for none."
-        )
+    check_actor_batch(config.actor_batch, num_objectives)

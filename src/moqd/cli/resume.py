@@ -26,6 +26,8 @@ class ResumeOptions:
     none is given: as it was started."""
     minutes: float | None = None
     """A new total of minutes, with those that the run has taken up to now."""
+    env_steps: int | None = None
+    """A new total of environment steps."""
     patience: int | None = None
     """A new number of iterations without a better MOQD score after which the run ends."""
     tensorboard: bool = False
@@ -39,5 +41,5 @@ def main(arguments: Sequence[str], out: Console) -> int:
     recorded = devices_of(read_config(options.run))
     use_devices(recorded if options.devices is None else options.devices)
     use_cache()
-    limits = {name: getattr(options, name) for name in ("iterations", "minutes", "patience")}
+    limits = {name: getattr(options, name) for name in ("iterations", "minutes", "env_steps", "patience")}
     return watch(out, options.run, options.tensorboard, partial(resume, options.run, **limits))

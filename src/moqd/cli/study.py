@@ -53,6 +53,8 @@ class StudyOptions:
     minutes: float | None = None
     """Another budget: minutes of every run, compiling included. Fair only on an otherwise idle machine, with as many
     cores for each run (--jobs, --cores)."""
+    env_steps: int | None = None
+    """Another budget: environment steps of every run, those of the first batch included."""
     log_every: int | None = None
     """Iterations of MOME-P2C between two rows of metrics; others log after as many evaluations."""
     out: Path = Path("studies")
@@ -130,7 +132,7 @@ def _check_reference_points(plan: Study) -> None:
 def _plan(options: StudyOptions, out: Console) -> tuple[Path, Study]:
     """The folder of studies, and the study that is meant."""
     given = Path(options.study)
-    names = ("tasks", "algorithms", "seeds", "preset", "iterations", "evaluations", "minutes", "log_every")
+    names = ("tasks", "algorithms", "seeds", "preset", "iterations", "evaluations", "minutes", "env_steps", "log_every")
     selected: dict[str, Any] = {name: value for name in names if (value := getattr(options, name)) is not None}
     if options.seeds is not None:
         if not 1 <= options.seeds <= MOST_RUNS:

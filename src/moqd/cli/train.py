@@ -43,11 +43,13 @@ class TrainOptions:
     there is a run for each, one after the other."""
     iterations: int | None = None
     """How many batches to evaluate after the first, random one. The run ends at the first limit that it reaches; if
-    none of iterations, evaluations, minutes and patience is given: the preset's."""
+    none of iterations, evaluations, minutes, env_steps and patience is given: the preset's."""
     evaluations: int | None = None
     """The budget in evaluations instead, in whole batches; the first, random one comes on top."""
     minutes: float | None = None
     """The time that the run may take, compiling included: it ends with the iteration in which the time is over."""
+    env_steps: int | None = None
+    """Steps of the environment, those of the first batch included: the run ends with the iteration that makes them."""
     patience: int | None = None
     """Ends the run when the MOQD score has not improved for so many iterations; it is looked at in every row of
     metrics."""
@@ -75,7 +77,7 @@ class TrainOptions:
     """How many local devices the population is spread over. If not given: every CPU core, or every GPU."""
 
 
-LIMITS = ("iterations", "evaluations", "minutes", "patience")
+LIMITS = ("iterations", "evaluations", "minutes", "env_steps", "patience")
 SETTINGS = ("log_every", "checkpoint_minutes", "snapshot_every")
 """Options that are settings of `run` as they are."""
 
@@ -194,7 +196,7 @@ def _defaults_again(path: Path, given: Mapping[str, Any], named: str | None) -> 
     init_from = path.parent / INITIAL if config.initial_solutions else None
     budget: dict[str, Any] = {"iterations": config.iterations}
     if not config.of_iterations:  # it has not ended
-        budget = {"minutes": config.minutes, "patience": config.patience}
+        budget = {name: getattr(config, name) for name in ("minutes", "env_steps", "patience")}
     return Plan(
         general, name, task_config, algorithm, algorithm_config, budget, None, init_from, resamples, config.task
     )

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 from moqd.core.pareto import crowding_distance, truncate
 from moqd.core.parts import part
 from moqd.core.tessellation import nearest_cell
-from moqd.core.types import Evaluation, Genotype, Key, Offspring, Preference, Source
+from moqd.core.types import Evaluation, Feature, Genotype, Key, Offspring, Preference, Source
 from moqd.io.errors import InputError
 from moqd.io.lazy import later
 
@@ -70,6 +70,8 @@ class Parents(NamedTuple):
 
     genotype: Genotype
     preference: Preference
+    feature: Feature | None = None
+    """Where it is asked for."""
 
 
 def empty_archive(
@@ -174,17 +176,21 @@ def _kind(archive: Archive) -> tuple[object, ...]:
     return genotype, archive.fitness.shape[2], archive.feature.shape[2]
 
 
-def select_uniform(key: Key, archive: Archive, num_parents: int, worth: Worth | None = None) -> Parents:
+def select_uniform(
+    key: Key, archive: Archive, num_parents: int, worth: Worth | None = None, *, features: bool = False
+) -> Parents:
     """A uniformly random occupied cell, then a uniformly random member of its front, for each parent.
 
     Where the worth of cells is known, nine of ten are drawn in proportion to it instead.
     """
     key_cell, key_member = jax.random.split(key)
     cell = _select_cells(key_cell, archive, num_parents, worth)
-    return _members(archive, cell, _draw(key_member, archive.valid[cell].astype(jnp.float32)))
+    return _members(archive, cell, _draw(key_member, archive.valid[cell].astype(jnp.float32)), features)
 
 
-def select_crowding(key: Key, archive: Archive, num_parents: int, worth: Worth | None = None) -> Parents:
+def select_crowding(
+    key: Key, archive: Archive, num_parents: int, worth: Worth | None = None, *, features: bool = False
+) -> Parents:
     """A uniformly random occupied cell, then a member with probability proportional to its crowding distance.
 
     An extreme counts the gap to its only neighbour twice. A front with one or two members, or with all distances zero,
@@ -198,7 +204,7 @@ def select_crowding(key: Key, archive: Archive, num_parents: int, worth: Worth |
     )
     uniform = (jnp.sum(valid, axis=1) <= 2) | (jnp.max(distance, axis=1) <= 0)
     weight = jnp.where(uniform[:, None], valid.astype(distance.dtype), distance)
-    return _members(archive, cell, _draw(key_member, weight))
+    return _members(archive, cell, _draw(key_member, weight), features)
 
 
 def _select_cells(key: Key, archive: Archive, num_parents: int, worth: Worth | None) -> Int[Array, "batch"]:
@@ -232,10 +238,11 @@ def _running_sum(rows: Float[Array, "rows columns"]) -> Float[Array, "rows colum
     return jnp.matmul(rows, jnp.triu(jnp.ones((rows.shape[1],) * 2)), precision="highest")
 
 
-def _members(archive: Archive, cell: Int[Array, "batch"], place: Int[Array, "batch"]) -> Parents:
+def _members(archive: Archive, cell: Int[Array, "batch"], place: Int[Array, "batch"], features: bool) -> Parents:
     return Parents(
         genotype=jax.tree.map(lambda leaf: leaf[cell, place], archive.genotype),
         preference=archive.preference[cell, place],
+        feature=archive.feature[cell, place] if features else None,
     )
 
 

@@ -80,8 +80,8 @@ def fold_standardisation(mlp: MLP, mean: Float[Array, "obs"], scale: Float[Array
     return (Dense(kernel, first.bias - mean @ from_obs), *rest)
 
 
-def fold_preference(actor: MLP, preference: Float[Array, "objectives"]) -> MLP:
-    """A preference-conditioned actor at a fixed preference, in the shape of a policy.
+def fold_preference(actor: MLP, preference: Float[Array, "conditions"]) -> MLP:
+    """A conditioned actor at a fixed preference (or feature, or both), in the shape of a policy.
 
     W [s; w] + b = W_s s + (W_w w + b), so the preference's part of the first layer becomes a part of its bias.
     """

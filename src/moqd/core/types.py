@@ -84,10 +84,15 @@ class Offspring(NamedTuple):
     source: Int[Array, "batch"]
     noise: Float[Array, "batch act"] | None = None
     """Standard deviation of the noise on the actions of each episode; 0: the policy as it is. None where all are."""
+    aim: Feature | None = None
+    """The feature that each was made for, NaN if it was made for none; None where none ever is."""
+    enters: Bool[Array, "batch"] | None = None
+    """Whether it is for the archive, or only to be learned from; None where all are."""
 
     def may_enter(self, evaluation: Evaluation) -> Bool[Array, "batch"]:
         """Which of them were evaluated as they are and are feasible: only these may enter an archive."""
-        return evaluation.feasible if self.noise is None else evaluation.feasible & ~jnp.any(self.noise > 0, axis=1)
+        allowed = evaluation.feasible if self.enters is None else evaluation.feasible & self.enters
+        return allowed if self.noise is None else allowed & ~jnp.any(self.noise > 0, axis=1)
 
 
 class Info(NamedTuple):

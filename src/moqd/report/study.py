@@ -191,7 +191,8 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
     """What is the same in all runs, or differs by algorithm or task only; and what they were made with."""
     values: dict[str, Callable[[RunConfig], Any]] = {
         "minutes": lambda config: config.minutes,
-        "iterations": lambda config: config.iterations if config.minutes is None else None,
+        "environment steps": lambda config: config.env_steps,
+        "iterations": lambda config: config.iterations if config.has_fixed_length else None,
         "evaluations per iteration": _batch,
         "evaluations in all, after a first random batch": _evaluations,
         "episode length": lambda config: (config.task.options or {}).get("episode_length"),
@@ -210,8 +211,8 @@ def _settings(study: Study, surroundings: Mapping[str, Counter[str]]) -> Grid:
 
 
 def _evaluations(config: RunConfig) -> int | None:
-    """After the first batch; None for a run that its time ends."""
-    return config.iterations * _batch(config) if config.minutes is None else None
+    """After the first batch; None for a run that its time or its steps end."""
+    return config.iterations * _batch(config) if config.has_fixed_length else None
 
 
 def _budgets(study: Study) -> Iterator[Block]:

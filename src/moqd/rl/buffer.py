@@ -20,6 +20,10 @@ class Steps(NamedTuple):
     reward: Float[Array, "*rows objectives"]
     next_obs: Float[Array, "*rows obs"]
     terminated: Bool[Array, "*rows"]
+    aim: Float[Array, "*rows features"] | None = None
+    """The feature that the policy of the step was made for..."""
+    achieved: Float[Array, "*rows features"] | None = None
+    """...and the one that it had; None where nothing is conditioned on features."""
 
 
 class Buffer(NamedTuple):
@@ -31,7 +35,11 @@ class Buffer(NamedTuple):
     size: Int[Array, ""]
 
 
-def empty_buffer(capacity: int, *, num_obs: int, num_actions: int, num_objectives: int) -> Buffer:
+def empty_buffer(
+    capacity: int, *, num_obs: int, num_actions: int, num_objectives: int, num_features: int = 0
+) -> Buffer:
+    """With `num_features`, steps know the feature that their policy was made for, and the one that it had."""
+
     def column(width: int) -> Float[Array, "capacity width"]:
         return jnp.zeros((capacity, width), jnp.float32)
 
@@ -42,6 +50,8 @@ def empty_buffer(capacity: int, *, num_obs: int, num_actions: int, num_objective
             reward=column(num_objectives),
             next_obs=column(num_obs),
             terminated=jnp.zeros(capacity, bool),
+            aim=column(num_features) if num_features else None,
+            achieved=column(num_features) if num_features else None,
         ),
         position=jnp.zeros((), jnp.int32),
         size=jnp.zeros((), jnp.int32),
@@ -52,7 +62,12 @@ def capacity_of(buffer: Buffer) -> int:
     return buffer.steps.terminated.shape[0]
 
 
-def insert(buffer: Buffer, transitions: Transition) -> Buffer:
+def insert(
+    buffer: Buffer,
+    transitions: Transition,
+    aim: Float[Array, "batch features"] | None = None,
+    achieved: Float[Array, "batch features"] | None = None,
+) -> Buffer:
     """The buffer with the steps that happened added; if there are more than it holds, the last ones."""
     capacity = capacity_of(buffer)
     valid = transitions.valid.reshape(-1)
@@ -65,7 +80,9 @@ def insert(buffer: Buffer, transitions: Transition) -> Buffer:
     def write(column: Array, new: Array) -> Array:
         return column.at[place].set(new.reshape(-1, *column.shape[1:]), mode="drop", unique_indices=True)
 
-    new = Steps(*transitions[:-1])
+    length = transitions.valid.shape[1]
+    of_policies = (None if one is None else jnp.repeat(one[:, None], length, axis=1) for one in (aim, achieved))
+    new = Steps(*transitions[:-1], *of_policies)
     return Buffer(
         steps=jax.tree.map(write, buffer.steps, new),
         position=(buffer.position + total) % capacity,

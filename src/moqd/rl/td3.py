@@ -1,8 +1,9 @@
-"""TD3 with an actor and vector critics that are conditioned on a preference.
+"""TD3 with an actor and vector critics that are conditioned on a preference, on a feature, or on both.
 
 TD3: Fujimoto, van Hoof & Meger, "Addressing Function Approximation Error in Actor-Critic Methods" (2018). Here a critic
 Q(s, a | w) has one value per objective, and all losses are on w.Q. An agent whose networks have no inputs for the
-preference and whose critics have one value is ordinary TD3; its preference is 1.
+preference and whose critics have one value is ordinary TD3; its preference is 1. With an aim d, a feature that the
+policy should have, they are Q(s, a | d, w) and pi(s | d, w).
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from moqd.core import preferences
 from moqd.core.networks import MLP, Policy, apply_mlp, apply_policy, descend, init_mlp
-from moqd.core.types import Key, Preference
+from moqd.core.types import Feature, Key, Preference
 from moqd.rl.buffer import Steps
 from moqd.rl.running_stats import RunningStats, empty_stats, standardise
 
@@ -71,10 +72,13 @@ class Losses(NamedTuple):
     """The mean of w.Q1 over the transitions trained on."""
 
 
-def init_agent(key: Key, policy: Policy, num_objectives: int, config: TD3Config, *, conditioned: bool) -> Agent:
-    """An untrained agent; `conditioned` says whether its networks see the preference."""
+def init_agent(
+    key: Key, policy: Policy, num_objectives: int, config: TD3Config, *, conditioned: bool, num_features: int = 0
+) -> Agent:
+    """An untrained agent; `conditioned` says whether its networks see the preference, `num_features` how long the aims
+    are that they see."""
     key_actor, key_critics = jax.random.split(key)
-    num_inputs = policy.num_obs + (num_objectives if conditioned else 0)
+    num_inputs = policy.num_obs + num_features + (num_objectives if conditioned else 0)
     actor = init_mlp(key_actor, (num_inputs, *policy.hidden_sizes, policy.num_actions))
     sizes = (num_inputs + policy.num_actions, *config.critic_hidden_sizes, num_objectives)
     critics = jax.vmap(lambda key: init_mlp(key, sizes))(jax.random.split(key_critics))
@@ -90,16 +94,22 @@ def init_agent(key: Key, policy: Policy, num_objectives: int, config: TD3Config,
     )
 
 
-def act(actor: MLP, obs: Float[Array, "batch obs"], preference: Preference) -> Float[Array, "batch act"]:
-    """pi(s | w)."""
-    return apply_policy(actor, _inputs(actor[0].kernel.shape[0], preference, obs))
+def act(
+    actor: MLP, obs: Float[Array, "batch obs"], preference: Preference, aim: Feature | None = None
+) -> Float[Array, "batch act"]:
+    """pi(s | w), or pi(s | d, w) with an aim d."""
+    return apply_policy(actor, _inputs(actor[0].kernel.shape[0], preference, obs, aim))
 
 
 def value(
-    critics: MLP, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"], preference: Preference
+    critics: MLP,
+    obs: Float[Array, "batch obs"],
+    action: Float[Array, "batch act"],
+    preference: Preference,
+    aim: Feature | None = None,
 ) -> Float[Array, "critics batch"]:
-    """w.Q(s, a | w) for each of the stacked critics."""
-    inputs = _inputs(critics[0].kernel.shape[1], preference, obs, action)
+    """w.Q(s, a | w) for each of the stacked critics, or w.Q(s, a | d, w) with an aim d."""
+    inputs = _inputs(critics[0].kernel.shape[1], preference, obs, action, aim)
     return jnp.einsum("cbm,bm->cb", jax.vmap(apply_mlp, in_axes=(0, None))(critics, inputs), preference)
 
 
@@ -108,21 +118,21 @@ def train(
 ) -> tuple[Agent, Losses]:
     """One step of the critics for every minibatch (the first axis), and of the actor for every `policy_delay`-th.
 
-    Rewards must already be standardised. Each transition gets its own preference, uniform on the simplex. The critics
-    see observations standardised by `obs_stats`; the actor sees raw ones.
+    Rewards must already be standardised. Each transition gets its own preference, uniform on the simplex; its aim, if
+    there is one, comes with it. The critics see observations standardised by `obs_stats`; the actor sees raw ones.
     """
     seen = partial(standardise, empty_stats(minibatches.obs.shape[-1]) if obs_stats is None else obs_stats)
     actor_optimiser, critic_optimiser = _optimisers(config)
 
     def critic_step(agent: Agent, steps: Steps, preference: Preference, noise: Array) -> tuple[Agent, Array, Array]:
-        next_action = jnp.clip(act(agent.target_actor, steps.next_obs, preference) + noise, -1, 1)
-        next_value = jnp.min(value(agent.target_critics, seen(steps.next_obs), next_action, preference), axis=0)
+        next_action = jnp.clip(act(agent.target_actor, steps.next_obs, preference, steps.aim) + noise, -1, 1)
+        next_values = value(agent.target_critics, seen(steps.next_obs), next_action, preference, steps.aim)
         # Termination (a fall) cuts the bootstrap; a time limit does not.
-        future = jnp.where(steps.terminated, 0, config.discount * next_value)
+        future = jnp.where(steps.terminated, 0, config.discount * jnp.min(next_values, axis=0))
         target = jnp.sum(preference * steps.reward, axis=-1) + future
 
         def loss_of(critics: MLP) -> tuple[Array, Array]:
-            predicted = value(critics, seen(steps.obs), steps.action, preference)
+            predicted = value(critics, seen(steps.obs), steps.action, preference, steps.aim)
             error = predicted - target[None]
             return jnp.sum(jnp.mean(error**2, axis=1)), jnp.mean(predicted[0])
 
@@ -139,7 +149,8 @@ def train(
         critic = jax.tree.map(lambda leaf: leaf[:1], agent.critics)
 
         def loss_of(actor: MLP) -> Array:
-            return -jnp.mean(value(critic, seen(steps.obs), act(actor, steps.obs, preference), preference))
+            action = act(actor, steps.obs, preference, steps.aim)
+            return -jnp.mean(value(critic, seen(steps.obs), action, preference, steps.aim))
 
         loss, gradient = jax.value_and_grad(loss_of)(agent.actor)
         actor, optimiser_state = descend(actor_optimiser, gradient, agent.actor_optimiser, agent.actor)
@@ -191,7 +202,10 @@ def _optimisers(config: TD3Config) -> tuple[optax.GradientTransformation, optax.
     return optax.adam(config.actor_learning_rate), optax.adam(config.critic_learning_rate)
 
 
-def _inputs(num_inputs: int, preference: Preference, *parts: Float[Array, "batch _"]) -> Float[Array, "batch inputs"]:
+def _inputs(
+    num_inputs: int, preference: Preference, *parts: Float[Array, "batch _"] | None
+) -> Float[Array, "batch inputs"]:
     """The inputs of a network, including the preference if it has inputs for it."""
-    conditioned = num_inputs > sum(part.shape[-1] for part in parts)
-    return jnp.concatenate([*parts, preference] if conditioned else parts, axis=-1)
+    given = [part for part in parts if part is not None]
+    conditioned = num_inputs > sum(part.shape[-1] for part in given)
+    return jnp.concatenate([*given, preference] if conditioned else given, axis=-1)

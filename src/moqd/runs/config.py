@@ -221,6 +221,14 @@ def usual_log_every(iterations: int, most: int = 10) -> int | None:
     return None if iterations == MOST_ITERATIONS else max(1, min(most, iterations // 10))
 
 
+def check_env_steps(env_steps: int | None, task: Task) -> None:
+    if env_steps is not None and task.policy is None:
+        raise InputError(
+            f"env_steps is {env_steps}, but task {task.name!r} has no episodes whose steps could be counted; give "
+            "evaluations instead."
+        )
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """All that is needed to repeat a run."""
@@ -238,6 +246,8 @@ class RunConfig:
     """After which it ends, at the next iteration."""
     patience: int | None = None
     """Iterations without a better MOQD score after which it ends."""
+    env_steps: int | None = None
+    """Steps of the environment after which it ends, with the iteration in which they are made."""
     # What is known when the run begins:
     initial_solutions: int = 0
     """How many solutions of another archive it began with."""
@@ -271,7 +281,7 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         """The content of config.json."""
         point = None if self.reference_point is None else list(self.reference_point)
-        later = {name: getattr(self, name) for name in ("minutes", "patience", "learning_cost")}
+        later = {name: getattr(self, name) for name in ("minutes", "patience", "env_steps", "learning_cost")}
         later |= {"reference_point": point}
         return {
             "format": FORMAT,
@@ -294,18 +304,20 @@ class RunConfig:
         options = settings.get("task") if isinstance(settings, dict) else None
         name = options.get("name") if isinstance(options, dict) else None
         content = {**settings, "task": {"name": name, "options": options}} if name else settings
-        if isinstance(content, dict) and content.get("minutes") is not None:
+        if isinstance(content, dict) and (content.get("minutes"), content.get("env_steps")) != (None, None):
             content = {"iterations": MOST_ITERATIONS, **content}
         _check(content, PLANNED, path)
         return cls(**_planned(content))
 
     def settings(self) -> dict[str, Any]:
-        """All that the result depends on, by which studies know a run: its iterations, or its time if that ends it."""
+        """All that the result depends on, by which studies know a run: its iterations, or its time or steps if these
+        end it."""
+        ends = {name: value for name in ("minutes", "env_steps") if (value := getattr(self, name)) is not None}
         return {
             "task": self.task.options,
             "algorithm": self.algorithm.to_json(),
             "seed": self.seed,
-            **({"iterations": self.iterations} if self.minutes is None else {"minutes": self.minutes}),
+            **(ends or {"iterations": self.iterations}),
             "log_every": self.log_every,
             "snapshot_every": self.snapshot_every,
         }
@@ -324,7 +336,12 @@ class RunConfig:
 
     def is_last(self, iteration: float) -> bool:
         """Whether a run that was planned so and is done may have ended there."""
-        return self.minutes is not None or bool(iteration == self.iterations)
+        return not self.has_fixed_length or bool(iteration == self.iterations)
+
+    @property
+    def has_fixed_length(self) -> bool:
+        """Whether it was planned to end at its last iteration, and not by its time or its steps."""
+        return self.minutes is None and self.env_steps is None
 
     def next_log_point(self, iteration: int) -> int:
         """The first one after an iteration."""
@@ -360,7 +377,7 @@ def _planned(content: Mapping[str, Any]) -> dict[str, Any]:
         "task": TaskConfig(task.pop("name"), task.pop("options", None), task),
         "algorithm": AlgorithmConfig(algorithm.pop("name"), algorithm),
         **{name: content[name] for name in ("seed", "iterations")},
-        **{name: content.get(name) for name in ("log_every", "snapshot_every", "minutes")},
+        **{name: content.get(name) for name in ("log_every", "snapshot_every", "minutes", "env_steps")},
     }
 
 
@@ -398,6 +415,7 @@ PLANNED: dict[str, Rule] = {
     "log_every": _or_none(_count(1)),
     "snapshot_every": _or_none(_count(1)),
     "minutes": _or_none(_NUMBER),
+    "env_steps": _or_none(_count(1)),
 }
 """What the settings of a run must say..."""
 BEGUN: dict[str, Rule] = {

@@ -179,6 +179,8 @@ class _Learned(NamedTuple):
         if not isinstance(algorithm.config, GradientConfig) or len(agents) != 1 or len(experiences) != 1:
             return None
         (agent,), (experience,) = agents, experiences
+        if experience.buffer.steps.aim is not None:  # what it learns depends on features that are aimed for
+            return None
         biases = agent.critics[0].bias
         each = [agent]
         if biases.ndim == 3:  # several agents, stacked: agents, critics, outputs

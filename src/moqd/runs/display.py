@@ -83,6 +83,7 @@ class Display(Callback):
         self._of = f"/{config.iterations}" if config.of_iterations else ""
         label = f"{config.algorithm.name} on {config.task.name}"
         limits = [f"{config.minutes:g} minutes"] if config.minutes is not None else []
+        limits += [f"{config.env_steps:,} environment steps"] if config.env_steps is not None else []
         limits += [f"patience of {config.patience} iterations"] if config.patience is not None else []
         number = f"{config.iterations} iterations" if self._of else "iterations"
         self._say(", ".join([f"{label}: {number} of {config.batch} evaluations", *limits]))

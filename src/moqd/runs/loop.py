@@ -232,9 +232,8 @@ class Loop:
             rows = np.arange(start, start + self.batch)
             at = partial(np.take, indices=np.minimum(rows, number - 1), axis=0)
             genotype, preference = jax.tree.map(lambda leaf, at=at: jnp.asarray(at(leaf)), solutions)
-            without = self._offspring.noise
-            noise = None if without is None else jnp.zeros(without.shape, without.dtype)
-            offspring = Offspring(genotype, preference, jnp.full(self.batch, int(Source.RANDOM), jnp.int32), noise)
+            source = jnp.full(self.batch, int(Source.RANDOM), jnp.int32)
+            offspring = as_random(Offspring(genotype, preference, source), self._offspring)
             offspring = on_one(offspring) if self._spread else offspring
             key = key_for(self._root, jnp.int32(index), Purpose.EVALUATE_INITIAL)
             evaluate = partial(self._evaluate, key, iteration=INITIAL, name=f"seeds-{index}")
@@ -422,6 +421,17 @@ def strongly_typed(tree: Tree) -> Tree:
     """Without JAX's weak types, which a Python number in a state has until it is computed with: after a change from
     weak to strong, the whole program would be compiled again."""
     return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), tree)
+
+
+def as_random(offspring: Offspring, like: Offspring) -> Offspring:
+    """With the other fields that an algorithm's offspring have: without noise, made for no feature, for the archive."""
+
+    def filled(leaf: Array | None, value: float) -> Array | None:
+        return None if leaf is None else jnp.full(leaf.shape, value, leaf.dtype)
+
+    return offspring._replace(
+        noise=filled(like.noise, 0), aim=filled(like.aim, np.nan), enters=filled(like.enters, True)
+    )
 
 
 def key_for(root: Key, iteration: Int[Array, ""], purpose: Purpose) -> Key:

@@ -262,6 +262,13 @@ class Session:
             return ""
         if config.minutes is not None and self._seconds() >= 60 * config.minutes:
             return f"ended at iteration {iteration}, because its time ({config.minutes:g} min) is over."
+        if config.env_steps is not None and not self._loop.total_steps:
+            raise InputError(
+                f"env_steps is {config.env_steps}, but task {config.task.name!r} does not count its steps; have its "
+                "evaluate return num_steps, or give evaluations instead."
+            )
+        if config.env_steps is not None and self._loop.total_steps >= config.env_steps:
+            return f"ended at iteration {iteration}, because its {config.env_steps:,} environment steps are made."
         if config.patience is not None:
             best = max(self.rows, key=lambda row: row["moqd_score"])["iteration"]  # the first of them
             if self.rows[-1]["iteration"] - best >= config.patience:
@@ -269,13 +276,18 @@ class Session:
         return None
 
     def _advance(self, stop: int) -> None:
-        """A chunk; of a run whose time is limited, at most half of what is left, so that the end is met in steps."""
-        loop, minutes, begin, before = self._loop, self._config.minutes, time.perf_counter(), self._loop.iteration
-        if minutes is None:
+        """A chunk; where time or steps are limited, at most half of what is left, so that the end is met in steps."""
+        loop, config, begin, before = self._loop, self._config, time.perf_counter(), self._loop.iteration
+        if config.has_fixed_length:
             loop.advance(stop)
             return
-        fitting = (60 * minutes - self._seconds()) / 2 / self._pace
-        loop.advance(min(stop, before + max(1, int(fitting))))
+        fitting = []
+        if config.minutes is not None:
+            fitting.append((60 * config.minutes - self._seconds()) / self._pace)
+        if config.env_steps is not None:
+            so_far = loop.total_steps
+            fitting.append((config.env_steps - so_far) * (before + 1) / max(1, so_far))
+        loop.advance(min(stop, before + max(1, int(min(fitting) / 2))))
         jax.block_until_ready(loop.carry)
         self._pace = max(1e-9, (time.perf_counter() - begin) / (loop.iteration - before))
 

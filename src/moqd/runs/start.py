@@ -16,7 +16,15 @@ from moqd.io.errors import InputError, to_repeat, to_resume
 from moqd.io.options import checked_seed, whole_number
 from moqd.runs.checkpoint import clean_up, oldest_iteration
 from moqd.runs.compilation import use_cache
-from moqd.runs.config import MOST_ITERATIONS, AlgorithmConfig, RunConfig, Surroundings, TaskConfig, usual_log_every
+from moqd.runs.config import (
+    MOST_ITERATIONS,
+    AlgorithmConfig,
+    RunConfig,
+    Surroundings,
+    TaskConfig,
+    check_env_steps,
+    usual_log_every,
+)
 from moqd.runs.control import Control
 from moqd.runs.folder import (
     CONFIG,
@@ -48,6 +56,7 @@ def run(
     iterations: int | None = None,
     evaluations: int | None = None,
     minutes: float | None = None,
+    env_steps: int | None = None,
     patience: int | None = None,
     seed: int = 0,
     seeds: None = None,
@@ -75,6 +84,7 @@ def run(
     iterations: int | None = None,
     evaluations: int | None = None,
     minutes: float | None = None,
+    env_steps: int | None = None,
     patience: int | None = None,
     seed: int = 0,
     seeds: Sequence[int] | None = None,
@@ -92,7 +102,8 @@ def run(
     """Runs an algorithm on a task until the first of its limits is reached.
 
     Limits are `iterations` (or `evaluations`, rounded down to whole iterations), `minutes` since the start, compiling
-    included, and `patience`: iterations without an improvement of the MOQD score, which is checked in every logged row.
+    included, `env_steps`: steps of the environment, the first batch's included, and `patience`: iterations without an
+    improvement of the MOQD score, which is checked in every logged row.
 
     The algorithm is one that `make_algorithm` made, or a name with `options`: ga_batch=64. The task is one of your own,
     one that `make_task` made with options, or a name. A first batch of random solutions comes on top of all limits, as
@@ -114,7 +125,8 @@ def run(
         raise InputError("run takes an algorithm and then a task: run('mome', task, ...).")
     if isinstance(algorithm, Algorithm) and options:
         raise InputError(f"run knows no {', '.join(options)}; options of an algorithm are given to make_algorithm.")
-    limits = _limits(iterations, evaluations, minutes, patience)
+    limits = _limits(iterations, evaluations, minutes, env_steps, patience)
+    check_env_steps(env_steps, task)
     if log_every is not None:
         log_every = whole_number("log_every", log_every, least=1)
     if snapshot_every is not None:
@@ -177,6 +189,7 @@ def resume(
     algorithm: Algorithm | None = None,
     iterations: int | None = None,
     minutes: float | None = None,
+    env_steps: int | None = None,
     patience: int | None = None,
     callbacks: Sequence[Callback] = (),
     control: Control | None = None,
@@ -184,8 +197,9 @@ def resume(
 ) -> Run:
     """Continues a run from its newest checkpoint that is whole, to the end that it would have had all along.
 
-    `iterations`, `minutes` and `patience` extend a run that is finished: new limits from its start on, which replace
-    those that it had. A task or an algorithm of the user's own has to be given again: files never hold code.
+    `iterations`, `minutes`, `env_steps` and `patience` extend a run that is finished: new limits from its start on,
+    which replace those that it had. A task or an algorithm of the user's own has to be given again: files never hold
+    code.
     """
     use_cache()
     folder = Path(path)
@@ -193,8 +207,9 @@ def resume(
     task = config.task.make_or_check(folder, task)
     algorithm = config.algorithm.make_or_check(folder, task, algorithm)
     limits = {}
-    if (iterations, minutes, patience) != (None, None, None):
-        limits = _limits(iterations, None, minutes, patience)
+    if (iterations, minutes, env_steps, patience) != (None, None, None, None):
+        limits = _limits(iterations, None, minutes, env_steps, patience)
+        check_env_steps(env_steps, task)
     with _shown(callbacks, progress) as shown, RunLock(folder) as lock:
         clean_up(folder)
         if oldest_iteration(folder) < 0 and _is_finished(folder, config.iterations):
@@ -229,21 +244,24 @@ def _is_finished(folder: Path, iterations: int) -> bool:
 
 
 def _limits(
-    iterations: int | None, evaluations: int | None, minutes: float | None, patience: int | None
+    iterations: int | None, evaluations: int | None, minutes: float | None, env_steps: int | None, patience: int | None
 ) -> dict[str, Any]:
     """Those of a RunConfig, before it is known how many iterations the evaluations are."""
     if iterations is not None and evaluations is not None:
         raise InputError(
             f"iterations is {iterations} and evaluations is {evaluations}; give one of the two and not the other."
         )
-    if (iterations, evaluations, minutes, patience) == (None, None, None, None):
-        raise InputError("nothing says when the run ends; give iterations, evaluations, minutes or patience.")
+    if all(limit is None for limit in (iterations, evaluations, minutes, env_steps, patience)):
+        raise InputError(
+            "nothing says when the run ends; give iterations, evaluations, minutes, env_steps or patience."
+        )
     _check_minutes("minutes", 0 if minutes is None else minutes)
     for name, count in (("iterations", iterations), ("evaluations", evaluations)):
         whole_number(name, 0 if count is None else count, least=0)
     return {
         "iterations": MOST_ITERATIONS if iterations is None else int(iterations),
         "minutes": minutes,
+        "env_steps": None if env_steps is None else whole_number("env_steps", env_steps, least=1),
         "patience": None if patience is None else whole_number("patience", patience, least=1),
     }
 

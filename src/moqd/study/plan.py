@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 from moqd.algorithms import ABLATIONS, ALGORITHMS, batch_fields
 from moqd.io.errors import InputError, known_name
 from moqd.io.options import checked_seed, overridden, whole_number
-from moqd.runs.config import MOST_ITERATIONS, AlgorithmConfig, RunConfig, TaskConfig, usual_log_every
+from moqd.runs.config import (
+    MOST_ITERATIONS,
+    AlgorithmConfig,
+    RunConfig,
+    TaskConfig,
+    check_env_steps,
+    usual_log_every,
+)
 from moqd.runs.presets import iterations_for, preset_for
 from moqd.tasks import TASKS, make_task
 
@@ -22,9 +29,9 @@ MOST_RUNS = 10_000
 REFERENCE = "mome-p2c"
 """The algorithm that all others are compared with, if it is in the study."""
 
-COUNTS = {"iterations": 0, "evaluations": 0, "log_every": 1, "snapshot_every": 1}
+COUNTS = {"iterations": 0, "evaluations": 0, "env_steps": 1, "log_every": 1, "snapshot_every": 1}
 """Settings that are whole numbers, and the least that each may be."""
-BUDGETS = ("iterations", "evaluations", "minutes")
+BUDGETS = ("iterations", "evaluations", "minutes", "env_steps")
 
 PAPER_TASKS = ("ant-2", "ant-3", "halfcheetah-2", "hopper-2", "hopper-3", "walker-2")
 BASELINES = (REFERENCE, "mome-pgx", "mome", "pga-me", "nsga2", "nsga2-small", "spea2", "spea2-small")
@@ -124,6 +131,7 @@ def make_study(
     iterations: int | None = None,
     evaluations: int | None = None,
     minutes: float | None = None,
+    env_steps: int | None = None,
     log_every: int | None = None,
     snapshot_every: int | None = None,
     reference: str | None = None,
@@ -132,8 +140,8 @@ def make_study(
 
     `seeds_of` has the tasks with other seeds than `seeds`.
     `log_every` is in iterations of MOME-P2C: with a preset, other algorithms log after as many evaluations.
-    If none of `iterations`, `evaluations` and `minutes` is given, the preset says; without a preset, the robots are run
-    as `small` and other tasks with their defaults. Runs that their time ends log more and more rarely.
+    If none of `iterations`, `evaluations`, `minutes` and `env_steps` is given, the preset says; without a preset, the
+    robots are run as `small` and other tasks with their defaults. Runs that their time ends log more and more rarely.
     """
     seeds_of = seeds_of or {}
     for what, listed in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
@@ -146,8 +154,8 @@ def make_study(
     every_seed = tuple(dict.fromkeys(checked_seed(seed) for own in of_task.values() for seed in own))
     if reference is not None:
         known_name("reference", reference, algorithms)
-    check_budget({"iterations": iterations, "evaluations": evaluations, "minutes": minutes})
-    given = dict(zip(COUNTS, (iterations, evaluations, log_every, snapshot_every), strict=True))
+    check_budget({"iterations": iterations, "evaluations": evaluations, "minutes": minutes, "env_steps": env_steps})
+    given = dict(zip(COUNTS, (iterations, evaluations, env_steps, log_every, snapshot_every), strict=True))
     counts = {what: whole_number(what, count, least=COUNTS[what]) for what, count in given.items() if count is not None}
     budget = {unit: number for unit, number in counts.items() if unit in ("iterations", "evaluations")}
 
@@ -156,14 +164,17 @@ def make_study(
         base, options = algorithms[label]
         default = defaults_for(task, known_name("algorithm", base, ALGORITHMS), preset, tasks[task])
         algorithm = overridden(default.algorithm, options, f"algorithm {label!r}")
-        planned = TaskConfig.planned(make_task(task, **{**vars(default.task), **tasks[task]}))
-        if minutes is not None:
+        made = make_task(task, **{**vars(default.task), **tasks[task]})
+        planned = TaskConfig.planned(made)
+        if minutes is not None or env_steps is not None:
+            check_env_steps(env_steps, made)
             return RunConfig(
                 planned,
                 AlgorithmConfig.of(base, algorithm),
                 seed=0,
                 iterations=MOST_ITERATIONS,
-                minutes=float(minutes),
+                minutes=None if minutes is None else float(minutes),
+                env_steps=counts.get("env_steps"),
                 log_every=log_every,
                 snapshot_every=snapshot_every,
             )
@@ -237,7 +248,7 @@ def check_size(number: int) -> None:
 
 
 def check_budget(given: Mapping[str, Any]) -> None:
-    """Of iterations, evaluations and minutes, at most one may be given."""
+    """Of iterations, evaluations, minutes and environment steps, at most one may be given."""
     units = [unit for unit in BUDGETS if given.get(unit) is not None]
     if len(units) > 1:
         raise InputError(f"{units[0]} and {units[1]} are both given; give one of the two and not the other.")

@@ -10,12 +10,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float
 
 from moqd.core.devices import is_traced, on_all, on_one, sharded
 from moqd.core.networks import MLP, apply_policy, descend
-from moqd.core.types import Preference
+from moqd.core.types import Feature, Preference
 
 PARENTS_AT_ONCE = 2
 """On a CPU, so that the data of a step stays in the cache of a core; a GPU takes all parents at once."""
@@ -28,22 +29,25 @@ def improve(
     obs: Float[Array, "steps minibatch obs"],
     *,
     learning_rate: float,
+    aim: Feature | None = None,
 ) -> MLP:
     """Every policy after one step of Adam for each minibatch of observations, ascending w.Q(s, pi(s) | w).
 
-    Adam starts from a fresh state for each policy. Called outside of `jit`, this runs on all devices, and the result is
-    on the first.
+    The critic may also be conditioned on a feature, the `aim` of each policy: Q(s, a | d, w). Adam starts from a fresh
+    state for each policy. Called outside of `jit`, this runs on all devices, and the result is on the first.
     """
     if is_traced():
-        return _improve(genotype, preference, critic, obs, learning_rate=learning_rate)
-    return on_one(_program(*on_all((genotype, preference, critic, obs)), learning_rate=learning_rate))
+        return _improve(genotype, preference, aim, critic, obs, learning_rate=learning_rate)
+    return on_one(_program(*on_all((genotype, preference, aim, critic, obs)), learning_rate=learning_rate))
 
 
-def _improve(genotype: MLP, preference: Preference, critic: MLP, obs: Array, *, learning_rate: float) -> MLP:
-    def some(genotype: MLP, preference: Preference) -> MLP:
-        return _improve_together(genotype, preference, critic, obs, learning_rate)
+def _improve(
+    genotype: MLP, preference: Preference, aim: Feature | None, critic: MLP, obs: Array, *, learning_rate: float
+) -> MLP:
+    def some(genotype: MLP, preference: Preference, aim: Feature | None) -> MLP:
+        return _improve_together(genotype, preference, aim, critic, obs, learning_rate)
 
-    def share(genotype: MLP, preference: Preference) -> MLP:
+    def share(genotype: MLP, preference: Preference, aim: Feature | None) -> MLP:
         """The parents of one device."""
         parents = preference.shape[0]
         at_once = PARENTS_AT_ONCE if jax.default_backend() == "cpu" else parents
@@ -51,20 +55,26 @@ def _improve(genotype: MLP, preference: Preference, critic: MLP, obs: Array, *, 
         def portions(leaf: Array) -> Array:
             return leaf.reshape(parents // at_once, at_once, *leaf.shape[1:])
 
-        improved = jax.lax.map(lambda portion: some(*portion), jax.tree.map(portions, (genotype, preference)))
+        improved = jax.lax.map(lambda portion: some(*portion), jax.tree.map(portions, (genotype, preference, aim)))
         return jax.tree.map(lambda leaf: leaf.reshape(parents, *leaf.shape[2:]), improved)
 
-    return sharded(share, multiple=PARENTS_AT_ONCE)(genotype, preference)
+    return sharded(share, multiple=PARENTS_AT_ONCE)(genotype, preference, aim)
 
 
 _program = partial(jax.jit, static_argnames="learning_rate")(_improve)
 
 
-def _improve_together(genotype: MLP, preference: Preference, critic: MLP, obs: Array, learning_rate: float) -> MLP:
+def _improve_together(
+    genotype: MLP, preference: Preference, aim: Feature | None, critic: MLP, obs: Array, learning_rate: float
+) -> MLP:
     first, *hidden, last = critic
     num_obs, num_actions = obs.shape[-1], genotype[-1].bias.shape[-1]
-    from_obs, from_action, from_preference = jnp.split(first.kernel, [num_obs, num_obs + num_actions])
+    num_features = 0 if aim is None else aim.shape[-1]
+    ends = np.cumsum([num_obs, num_actions, num_features])
+    from_obs, from_action, from_aim, from_preference = jnp.split(first.kernel, ends)
     context = jnp.broadcast_to(first.bias, (preference.shape[0], *first.bias.shape))
+    if aim is not None:
+        context += aim @ from_aim
     if from_preference.shape[0]:
         context += preference @ from_preference
     readout = preference @ last.kernel.T
