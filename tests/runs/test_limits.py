@@ -111,7 +111,7 @@ def test_environment_steps_are_a_budget(tmp_path):
     assert run.config.iterations == run.metrics["iteration"][-1] == 20
     assert run.metrics["env_steps"][-1] == steps[20]
     assert run.ended == f"ended at iteration 20, because its {budget:,} environment steps are made."
-    assert moqd.load_run(tmp_path / "run", **given).config == run.config
+    assert moqd.load_run(tmp_path / "run", task=task).config == run.config
     more = moqd.resume(tmp_path / "run", **given, env_steps=int(steps[40]))
     assert_same(more, whole)
     with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'walk' does not count its steps"):

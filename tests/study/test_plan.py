@@ -53,7 +53,7 @@ def test_the_papers_runs_have_the_papers_budget(task):
 
 def test_small_studies_are_the_same_with_the_small_preset():
     assert set(STUDIES) == {
-        f"{size}{part}" for size in ("paper", "small") for part in ("", "-main", "-ablations", "-pga")
+        f"{size}{part}" for size in ("paper", "small") for part in ("", "-main", "-ablations", "-pga", "-extended")
     }
     small = named_study("small-main", tasks=["hopper-2", "ant-2"], seeds=range(3))
     assert small.algorithms == MAIN

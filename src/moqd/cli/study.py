@@ -36,8 +36,9 @@ class StudyOptions:
     on from what is saved and tries again what failed. Studies in one folder share their runs."""
 
     study: str = field(metadata={"positional": "STUDY"})
-    """A study with a name: paper-main, paper-ablations, paper-pga or paper (all three), or small instead of paper; a
-    TOML or JSON file (see docs/studies.md); or the folder of a study, to continue it as it was started."""
+    """A study with a name: paper-main, paper-ablations, paper-pga or paper (all three), paper-extended (with systems
+    that the paper only names), or small instead of paper; a TOML or JSON file (see docs/studies.md); or the folder of a
+    study, to continue it as it was started."""
     tasks: tuple[str, ...] | None = None
     """Only these tasks of a study with a name."""
     algorithms: tuple[str, ...] | None = None

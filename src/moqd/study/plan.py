@@ -39,8 +39,16 @@ PAPER_ABLATIONS = (REFERENCE, "mome-pgx", *(f"{REFERENCE}-{name}" for name in AB
 ARCHIVE_SIZES = (REFERENCE, "pga-me", "pga-me-128")
 GROUPS = {"baselines": BASELINES, "ablations": PAPER_ABLATIONS, "pga": ARCHIVE_SIZES}
 """Algorithms that the paper shows in one figure."""
+BEYOND = ("mome-p2c-plus", "mome-dcrl", "dcrl-me", "dcg-me", "pg-morl", "mcx", "move")
+"""Systems that the paper names without comparing with them, and moqd's own."""
 _EVERYTHING = tuple(dict.fromkeys([*BASELINES, *PAPER_ABLATIONS, *ARCHIVE_SIZES]))
-_PARTS = {"-main": BASELINES, "-ablations": PAPER_ABLATIONS, "-pga": ARCHIVE_SIZES, "": _EVERYTHING}
+_PARTS = {
+    "-main": BASELINES,
+    "-ablations": PAPER_ABLATIONS,
+    "-pga": ARCHIVE_SIZES,
+    "": _EVERYTHING,
+    "-extended": (*BASELINES, *BEYOND),
+}
 _SEEDS = {"paper": 20, "small": 6}
 """With 6 seeds a comparison of 8 algorithms can be significant, with 5 it cannot."""
 STUDIES = {
