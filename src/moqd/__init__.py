@@ -8,6 +8,7 @@ from moqd.io.lazy import lazy as _lazy
 if TYPE_CHECKING:
     from moqd import plots
     from moqd.algorithms import Algorithm, make_algorithm, with_passive_archive
+    from moqd.choose.ask import Answer, ask_actor
     from moqd.choose.pick import Solution, pick
     from moqd.choose.policy_file import export_policy, load_policy
     from moqd.core.archive import Archive, merge
@@ -48,6 +49,7 @@ __version__ = _version("moqd")
 
 __all__ = [
     "Algorithm",
+    "Answer",
     "Archive",
     "Callback",
     "Candidate",
@@ -76,6 +78,7 @@ __all__ = [
     "StorageError",
     "Task",
     "Transition",
+    "ask_actor",
     "crowding_distance",
     "diagnose",
     "explore",

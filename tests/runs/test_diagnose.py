@@ -317,7 +317,7 @@ def test_mistakes_are_told_in_a_sentence(plain, tmp_path):
     folder = tmp_path / "bare"
     shutil.copytree(plain.path, folder)
     shutil.rmtree(folder / "checkpoints")
-    with pytest.raises(moqd.InputError, match="has no checkpoint to make offspring from, so it cannot be continued"):
+    with pytest.raises(moqd.InputError, match="has no checkpoint, so it cannot be continued"):
         moqd.diagnose(folder, task=plain.task)
     assert not (folder / "checkpoints").exists()
     with pytest.raises(moqd.InputError, match="the run is not in a folder"):

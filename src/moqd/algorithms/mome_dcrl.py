@@ -92,7 +92,7 @@ def mome_dcrl(name: str, config: MomeDcrlConfig, task: Task) -> Algorithm:
     @jax.jit
     def inject_actor(key: Key, actor: MLP, aim: Feature) -> Offspring:
         preference = preferences.uniform_and_one_hot(key, config.actor_batch, num_objectives)
-        genotype = inject(actor, condition(scaled(aim, task), preference))
+        genotype = policy_for(actor, preference, aim, task)
         return complete(offspring_of(Source.ACTOR, genotype, preference), aim)
 
     def complete(offspring: Offspring, aim: Feature | None = None) -> Offspring:
@@ -168,6 +168,11 @@ def mome_dcrl(name: str, config: MomeDcrlConfig, task: Task) -> Algorithm:
 def condition(aim: Feature, preference: Preference) -> Float[Array, "batch conditions"]:
     """What the networks see of both, with the aim scaled; of a single objective there is no preference."""
     return jnp.concatenate([aim, preference], axis=1) if preference.shape[1] > 1 else aim
+
+
+def policy_for(actor: MLP, preference: Preference, feature: Feature, task: Task) -> MLP:
+    """The policies that an actor is at preferences and features."""
+    return inject(actor, condition(scaled(feature, task), preference))
 
 
 def scaled(feature: Feature, task: Task) -> Feature:

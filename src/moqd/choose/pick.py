@@ -190,7 +190,7 @@ def choose(
     """Like `pick`, but returns the row and the candidates that it was chosen from."""
     task = run.task
     known_name("rule", rule, RULES)
-    weights = _weights(task, preference)
+    weights = weights_of(task, preference)
     if len(solutions.cell) == 0:
         raise InputError("the archive is empty; there is nothing to choose from.")
     candidates = _within(columns_of(task, solutions), limits)
@@ -343,7 +343,7 @@ def _checked(given: str | tuple[str, str, Any], named: Mapping[str, Column]) -> 
     raise InputError(f'invalid limit {str(limit or given)!r}: give {wanted}, in quotes: "{next(iter(named))}>=1.5".')
 
 
-def _weights(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:
+def weights_of(task: Task, preference: ArrayLike | None) -> Float[np.ndarray, "objectives"]:
     """The preference, scaled to sum to 1; all objectives count equally by default."""
     if preference is None:
         return np.full(task.num_objectives, 1 / task.num_objectives)
@@ -360,16 +360,22 @@ def _in_nearest_cell(
     run: Run, solutions: Solutions, candidates: Int[np.ndarray, "candidates"], feature: ArrayLike
 ) -> Int[np.ndarray, "_"]:
     """The candidates in the cell of the feature, or in the nearest cell that has any."""
-    task, wanted = run.task, _vector(feature, run.task.num_features)
-    if wanted is None:
-        names = ", ".join(task.feature_names) or "a task that has none"
-        raise InputError(f"feature is {feature!r}; give {task.num_features} numbers, for {names}.")
+    wanted = feature_asked_for(run.task, feature)
     lower, upper = np.asarray(run.archive.feature_bounds, float)
     centroid = np.asarray(run.archive.centroid, float)
     distance = np.sum(((np.clip(wanted, lower, upper) - centroid) / (upper - lower)) ** 2, axis=1)
     cells = np.unique(solutions.cell[candidates])
     nearest = cells[np.argmin(distance[cells])]
     return candidates[solutions.cell[candidates] == nearest]
+
+
+def feature_asked_for(task: Task, feature: ArrayLike) -> Float[np.ndarray, "features"]:
+    """A number for each feature."""
+    wanted = _vector(feature, task.num_features)
+    if wanted is None:
+        names = ", ".join(task.feature_names) or "a task that has none"
+        raise InputError(f"feature is {feature!r}; give {task.num_features} numbers, for {names}.")
+    return wanted
 
 
 def _vector(given: ArrayLike, size: int) -> Float[np.ndarray, "_"] | None:

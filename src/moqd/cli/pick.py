@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.text import Text
 
+from moqd.choose.ask import Answer, ask_actor
 from moqd.choose.pick import RULES, Choice, Solution, choose, neighbours, reevaluated, solution_of, varies
 from moqd.choose.policy_file import SUFFIXES, export_policy
 from moqd.cli.output import number_table, say
@@ -45,6 +46,9 @@ class PickOptions:
     dents of the front. knee: the trade-off that would be missed most, whatever the preference."""
     solution: int | None = None
     """Not by a rule, but this one: the number that the explorer shows."""
+    actor: bool = False
+    """Ask the actor of the run for the --preference (and --feature, if it takes one) instead: what it answers is a
+    policy that the archive does not have. It is evaluated and shown next to the archive's choice."""
     json: bool = False
     """Print the choice as JSON instead of tables."""
     export: Path | None = None
@@ -72,6 +76,11 @@ def main(arguments: Sequence[str], out: Console) -> int:
     choice = _choice(options, run, solutions)
     rule = "" if options.solution is not None else options.rule
     chosen = solution_of(run, solutions, choice.row, rule, choice.value)
+    if options.actor:
+        others, chosen = {f"archive: {choice.row}": chosen}, _asked(options, out)
+    else:
+        near = neighbours(solutions, choice, run.task.direction)
+        others = {str(row): solution_of(run, solutions, row) for row in near}
     again = None
     if options.episodes is not None:
         with out.status(f"trying it in {options.episodes} episodes"):
@@ -80,8 +89,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
     if options.json:
         out.print_json(json.dumps(_described(choice.row, chosen, again), allow_nan=False))
     else:
-        others = neighbours(solutions, choice, run.task.direction)
-        _show(out, {choice.row: chosen, **{row: solution_of(run, solutions, row) for row in others}})
+        _show(out, {str("actor" if options.actor else choice.row): chosen, **others})
         if again is not None:
             _show_again(out, chosen, again)
 
@@ -95,6 +103,14 @@ def main(arguments: Sequence[str], out: Console) -> int:
         _film(chosen, options.video, out)
         written("gait", options.video)
     return 0
+
+
+def _asked(options: PickOptions, out: Console) -> Answer:
+    if options.solution is not None or options.limit:
+        raise InputError("--actor cannot be combined with --solution or --limit: it chooses nothing from the archive.")
+    preference, feature = (_numbers(name, getattr(options, name)) for name in ("preference", "feature"))
+    with out.status("asking the actor"):
+        return ask_actor(options.run, preference, feature=feature)
 
 
 def _choice(options: PickOptions, run: Run, solutions: Solutions) -> Choice:
@@ -125,8 +141,11 @@ Statistics = dict[str, float | int | None]
 
 
 def _described(row: int, chosen: Solution, again: Mapping[str, Statistics] | None) -> dict[str, Any]:
+    asked = chosen if isinstance(chosen, Answer) else None
     known = {
-        "solution": row,
+        "solution": row if asked is None else None,
+        "asked_for": None if asked is None else {"preference": asked.preference, "features": asked.asked_features},
+        "would_enter": None if asked is None else asked.would_enter,
         "cell": chosen.cell,
         "objectives": chosen.objectives,
         "features": chosen.features,
@@ -148,7 +167,7 @@ def _statistics(column: Float[np.ndarray, "episodes"]) -> Statistics:
     return {**values, "episodes": len(column), "failed": len(column) - len(known)}
 
 
-def _show(out: Console, shown: Mapping[int, Solution]) -> None:
+def _show(out: Console, shown: Mapping[str, Solution]) -> None:
     """The chosen solution and those next to it, by their numbers."""
     chosen = next(iter(shown.values()))
     task = chosen.task
@@ -156,19 +175,25 @@ def _show(out: Console, shown: Mapping[int, Solution]) -> None:
         out.print(f"{chosen.rule}: {escape(RULES[chosen.rule])}", style="dim")
     # A row for each name, since they may be long, or many.
     table = number_table("", *["chosen", "next to it", *[""] * len(shown)][: len(shown)])
-    table.add_row("solution", *map(str, shown))
+    table.add_row("solution", *shown)
     table.add_row("cell", *(str(one.cell) for one in shown.values()))
     for kind in ("objectives", "features", "constraints"):
         for name in getattr(chosen, kind):
             arrow = ("↓ " if name in task.minimised else "↑ ") if kind == "objectives" else ""
             numbers = (f"{getattr(one, kind)[name]:.5g}" for one in shown.values())
             table.add_row(Text(f"{arrow}{task.label(name)}"), *numbers)
-    for i, name in enumerate(task.objective_names if chosen.preference else ()):
+    if isinstance(chosen, Answer):
+        for name, value in chosen.asked_features.items():
+            table.add_row(Text(f"asked for {name}"), f"{value:.5g}")
+    for i, name in enumerate(task.objective_names if all(one.preference for one in shown.values()) else ()):
         table.add_row(Text(f"preference {name}"), *(f"{one.preference[i]:.2f}" for one in shown.values()))
     for column in table.columns[1:]:
         column.no_wrap = True
     table.columns[1].style = "bold"
     out.print(table)
+    if isinstance(chosen, Answer):
+        better = "is better than" if chosen.would_enter else "is no better than"
+        say(out, f"the actor's policy is not in the archive; it {better} what is in its cell")
     if (parameters := _parameters(chosen)) is not None:
         texts = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in parameters.values())
         named = ", ".join(f"{task.label(name)} = {text}" for name, text in zip(parameters, texts, strict=True))

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -23,15 +22,14 @@ from moqd.core.archive import add
 from moqd.core.devices import on_one
 from moqd.core.networks import MLP
 from moqd.core.types import Evaluation, Genotype, Key, Offspring, Source, Transition
-from moqd.io.errors import InputError, to_repeat
 from moqd.io.options import checked_seed, whole_number
 from moqd.rl.running_stats import RunningStats
 from moqd.rl.td3 import Agent, value
-from moqd.runs.checkpoint import CHECKPOINTS, Checkpoint, newest_checkpoint
 from moqd.runs.compilation import use_cache
-from moqd.runs.config import AlgorithmConfig, RunConfig
-from moqd.runs.folder import Run, read_config
-from moqd.runs.loop import Loop, Purpose, key_for
+from moqd.runs.config import AlgorithmConfig
+from moqd.runs.folder import Run
+from moqd.runs.learned import load_learned, parts_of
+from moqd.runs.loop import Purpose, key_for
 from moqd.runs.timing import Measured, Measurement
 from moqd.tasks import Task
 from moqd.tasks.evaluate import Evaluator, evaluate_first
@@ -122,26 +120,17 @@ def diagnose(
     """
     use_cache()
     generations, seed = whole_number("generations", generations, least=2), checked_seed(seed)
-    if isinstance(run, Run):
-        if run.path is None:
-            raise InputError("the run is not in a folder, so it has no checkpoint; make it with run(..., out=FOLDER).")
-        task = run.task if task is None else task
-        run = run.path
-    folder = Path(run)
-    config = read_config(folder)
-    task = config.task.make_or_check(folder, task)
-    algorithm = config.algorithm.make_or_check(folder, task, algorithm)
-    loop = Loop(algorithm, task, config.seed)
-    checkpoint = _checkpoint(folder, loop, config)
+    learned = load_learned(run, task, algorithm)
+    config, task, algorithm, checkpoint = learned
     iteration = checkpoint.facts["iteration"]
     root = key_for(jax.random.key(config.seed), jnp.int32(iteration), Purpose.DIAGNOSE)
-    state = checkpoint.state.state
+    state = learned.state
     if getattr(state, "effort", None) is not None:  # so that every generation is one that learns
         state = state._replace(effort=None, losses=None)
     sampling = _Sampling(algorithm, task, state, checkpoint.facts["reference_point"])
     columns, seconds = sampling(jax.random.fold_in(root, seed), generations)
     groups = list(_groups(columns, task))
-    learned = [group for group in groups if group[0] not in ("random", "ga")]
+    by_learning = [group for group in groups if group[0] not in ("random", "ga")]
     return Diagnosis(
         algorithm=algorithm.name,
         task=task.name,
@@ -150,18 +139,9 @@ def diagnose(
         weight_of=task.objective_names[0] if task.num_objectives == 2 else "",
         offspring=_offspring_rows(columns, seconds),
         gradients=_gradient_rows(columns, task) if "change" in columns else [],
-        critics=_rows(_critic_row, columns, learned) if "predicted" in columns else [],
+        critics=_rows(_critic_row, columns, by_learning) if "predicted" in columns else [],
         falls=_rows(_fall_row, columns, groups) if "fell" in columns else [],
     )
-
-
-def _checkpoint(folder: Path, loop: Loop, config: RunConfig) -> Checkpoint:
-    found = None
-    if (folder / CHECKPOINTS).exists():
-        found = newest_checkpoint(folder, loop.carry_shapes(), loop.place, config.identity, remove_damaged=False)
-    if found is None:
-        raise InputError(f"the run in {str(folder)!r} has no checkpoint to make offspring from, {to_repeat(folder)}")
-    return found
 
 
 class _Learned(NamedTuple):
@@ -175,7 +155,7 @@ class _Learned(NamedTuple):
 
     @classmethod
     def of(cls, algorithm: Algorithm, state: Any) -> "_Learned | None":
-        agents, experiences = _parts(state, Agent), _parts(state, Experience)
+        agents, experiences = parts_of(state, Agent), parts_of(state, Experience)
         if not isinstance(algorithm.config, GradientConfig) or len(agents) != 1 or len(experiences) != 1:
             return None
         (agent,), (experience,) = agents, experiences
@@ -293,11 +273,6 @@ class _Sampling:
         change = np.full(len(is_pg), np.nan)
         change[is_pg] = np.where(valid, np.sum(np.asarray(gain * weight), axis=1), np.nan)
         return change
-
-
-def _parts(state: Any, of: type) -> list[Any]:
-    is_one = lambda part: isinstance(part, of)  # noqa: E731
-    return [part for part in jax.tree.leaves(state, is_leaf=is_one) if is_one(part)]
 
 
 def _ask_of(algorithm: Algorithm) -> Callable[[Key, Any], Offspring]:
