@@ -7,6 +7,7 @@ trade-off between two solutions. What it answers is a policy like those in the a
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +15,15 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from moqd.algorithms import Algorithm
+from moqd.algorithms import ALGORITHMS, Algorithm
 from moqd.algorithms.mome_dcrl import MomeDcrlConfig, policy_for
+from moqd.algorithms.mome_p2c import MomeP2CConfig
 from moqd.choose.pick import Solution, feature_asked_for, weights_of
-from moqd.core.metrics import non_dominated
 from moqd.core.networks import MLP
 from moqd.core.tessellation import nearest_cell
 from moqd.io.errors import EvaluationError, InputError
 from moqd.rl.td3 import Agent
+from moqd.runs.checkpoint import CHECKPOINTS
 from moqd.runs.compilation import use_cache
 from moqd.runs.folder import Run, load_run
 from moqd.runs.learned import Learned, load_learned, parts_of
@@ -61,33 +63,54 @@ def ask_actor(
     rewards in units of their standard deviations, as the actor has learned them. A task or an algorithm of the user's
     own has to be given again: files never hold code.
     """
-    use_cache()
-    learned = load_learned(run, task, algorithm)
-    task = learned.task
-    weights = weights_of(task, preference)
-    wanted = None if feature is None else feature_asked_for(task, feature)
-    genotype = _policy(learned, weights, wanted)
-    evaluation = Evaluator(task, checked=True)(jax.random.key(learned.config.seed), genotype)
-    if not bool(evaluation.valid[0]):
-        raise EvaluationError(f"the evaluation of the actor's policy failed on task {task.name!r}.")
-    archive = run.archive if isinstance(run, Run) else load_run(run, task=task).archive
-    cell = int(nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds)[0])
-    there = np.asarray(archive.fitness)[cell][np.asarray(archive.valid)[cell]]
-    found = np.asarray(evaluation.fitness)
-    # Of equal vectors the first counts as not dominated, and the archive comes first.
-    enters = bool(non_dominated(np.concatenate([there, found]))[-1]) and not np.any(np.all(there == found, axis=1))
-    named = lambda names, values: dict(zip(names, map(float, values), strict=True))  # noqa: E731
-    return Answer(
-        task=task,
-        cell=cell,
-        place=-1,
-        objectives=named(task.objective_names, found[0] * task.direction),
-        features=named(task.feature_names, np.asarray(evaluation.feature)[0]),
-        preference=tuple(map(float, weights)),
-        genotype=jax.tree.map(lambda leaf: np.asarray(leaf[0]), genotype),
-        asked_features={} if wanted is None else named(task.feature_names, wanted),
-        would_enter=enters,
-    )
+    return Actor(run, task, algorithm).ask(preference, feature)
+
+
+class Actor:
+    """The actor of a run in its newest checkpoint, to be asked more than once."""
+
+    def __init__(
+        self, run: Run | str | os.PathLike[str], task: Task | None = None, algorithm: Algorithm | None = None
+    ) -> None:
+        use_cache()
+        self._learned = load_learned(run, task, algorithm)
+        self._archive = run.archive if isinstance(run, Run) else load_run(run, task=self._learned.task).archive
+        self._evaluate = Evaluator(self._learned.task, checked=True)
+
+    def ask(self, preference: ArrayLike | None = None, feature: ArrayLike | None = None) -> Answer:
+        """As in `ask_actor`."""
+        task, archive = self._learned.task, self._archive
+        weights = weights_of(task, preference)
+        wanted = None if feature is None else feature_asked_for(task, feature)
+        genotype = _policy(self._learned, weights, wanted)
+        evaluation = self._evaluate(jax.random.key(self._learned.config.seed), genotype)
+        if not bool(evaluation.valid[0]):
+            raise EvaluationError(f"the evaluation of the actor's policy failed on task {task.name!r}.")
+        cell = int(nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds)[0])
+        there = np.asarray(archive.fitness)[cell][np.asarray(archive.valid)[cell]]
+        found = np.asarray(evaluation.fitness[0])
+        named = lambda names, values: dict(zip(names, map(float, values), strict=True))  # noqa: E731
+        return Answer(
+            task=task,
+            cell=cell,
+            place=-1,
+            objectives=named(task.objective_names, found * task.direction),
+            features=named(task.feature_names, np.asarray(evaluation.feature[0])),
+            preference=tuple(map(float, weights)),
+            genotype=jax.tree.map(lambda leaf: np.asarray(leaf[0]), genotype),
+            asked_features={} if wanted is None else named(task.feature_names, wanted),
+            would_enter=not np.any(np.all(there >= found, axis=1)),
+        )
+
+
+def takes(run: Run) -> Literal["preference", "feature"] | None:
+    """What the actor of a run may be asked for: a preference alone, or a feature too; None where nothing."""
+    entry = ALGORITHMS.get(run.config.algorithm.name)
+    if entry is None or run.path is None or not (run.path / CHECKPOINTS).exists() or run.task.policy is None:
+        return None
+    kinds = {MomeDcrlConfig: "feature", MomeP2CConfig: "preference"}
+    found: list[Any] = [what for kind, what in kinds.items() if isinstance(entry.config, kind)]
+    return found[0] if found else None
 
 
 def _policy(

@@ -112,7 +112,11 @@ def _looked_at_first(solutions: Solutions, fitness: np.ndarray) -> Iterator[int]
 
 def gait_of(task: Task, solutions: Solutions, row: int) -> Entry:
     """The gait of one solution, or the picture that its task draws."""
-    genotype = _at(solutions, row)
+    return seen(task, _at(solutions, row))
+
+
+def seen(task: Task, genotype: Genotype) -> Entry:
+    """The gait of a solution, or the picture that its task draws."""
     return packed_gait(task.replay(genotype)) if moves(task) else shown(task, genotype)
 
 

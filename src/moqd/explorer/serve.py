@@ -1,7 +1,7 @@
-"""The page from a server of this machine alone, which can simulate any solution on demand.
+"""The page from a server of this machine alone, which can simulate any solution and ask the actor of a run.
 
-It listens on 127.0.0.1, answers two addresses, and only with the token that is in the page's address: no other page in
-the same browser, and no other machine, gets anything from it. No part of a request is ever a path on the disk.
+It listens on 127.0.0.1, answers three addresses, and only with the token that is in the page's address: no other page
+in the same browser, and no other machine, gets anything from it. No part of a request is ever a path on the disk.
 """
 
 import json
@@ -13,7 +13,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from moqd.explorer.gaits import gait_of
+from moqd.choose.ask import Actor, takes
+from moqd.explorer.gaits import gait_of, seen
 from moqd.io.errors import EvaluationError
 from moqd.runs.folder import Run
 
@@ -33,6 +34,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self._solutions = [run.solutions() for run in runs]
         self._token = secrets.token_urlsafe(24)
         self._known: dict[tuple[int, int], bytes] = {}
+        self._actors: dict[int, Actor] = {}
         self._simulating = threading.Lock()
         super().__init__((HOST, port), _Handler)
 
@@ -57,6 +59,8 @@ class ExplorerServer(ThreadingHTTPServer):
             return HTTPStatus.OK, "text/html; charset=utf-8", self._page
         if address.path == "/gait":
             return self._gait(query)
+        if address.path == "/ask":
+            return self._answered(query)
         return _refusal(HTTPStatus.NOT_FOUND, "there is no such address")
 
     def _gait(self, query: dict[str, list[str]]) -> tuple[HTTPStatus, str, bytes]:
@@ -65,6 +69,29 @@ class ExplorerServer(ThreadingHTTPServer):
             return _refusal(HTTPStatus.NOT_FOUND, "there is no such solution")
         content = self._known.get((run, row)) or self._simulated(run, row)
         return HTTPStatus.OK, "application/json", content
+
+    def _answered(self, query: dict[str, list[str]]) -> tuple[HTTPStatus, str, bytes]:
+        """What the actor of a run does for a preference and, if it takes one, a feature."""
+        run = _count(query.get("run", []))
+        if run is None or run >= len(self._runs) or not (asks := takes(self._runs[run])):
+            return _refusal(HTTPStatus.NOT_FOUND, "there is no such actor")
+        preference, feature = (_numbers(query.get(name, [])) for name in ("preference", "feature"))
+        with self._simulating:
+            try:
+                if run not in self._actors:
+                    self._actors[run] = Actor(self._runs[run])
+                answer = self._actors[run].ask(preference, feature if asks == "feature" else None)
+                content = {
+                    "objectives": list(answer.objectives.values()),
+                    "features": list(answer.features.values()),
+                    "asked": list(answer.asked_features.values()),
+                    "cell": answer.cell,
+                    "enters": answer.would_enter,
+                    "gait": seen(answer.task, answer.genotype),
+                }
+                return HTTPStatus.OK, "application/json", json.dumps(content, allow_nan=False).encode()
+            except (EvaluationError, ValueError) as error:
+                return HTTPStatus.OK, "application/json", json.dumps({"error": str(error)}).encode()
 
     def _simulated(self, run: int, row: int) -> bytes:
         with self._simulating:  # one at a time: each uses all cores
@@ -105,6 +132,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _refusal(status: HTTPStatus, why: str) -> tuple[HTTPStatus, str, bytes]:
     return status, "application/json", json.dumps({"error": why}).encode()
+
+
+def _numbers(values: list[str]) -> list[float] | None:
+    """Numbers with commas between them; None where there is nothing like it."""
+    text = values[0] if len(values) == 1 and len(values[0]) < 1000 else ""
+    try:
+        return [float(part) for part in text.split(",")] if text else None
+    except ValueError:
+        return None
 
 
 def _count(values: list[str]) -> int | None:

@@ -60,6 +60,8 @@ function runOf(raw, index) {
     own: Boolean(raw.own),
     again: raw.again ?? "",
     gaits: raw.gaits,
+    /** What its actor may be asked for, where the page comes from a server: "preference", "feature" or null. */
+    asks: raw.asks ?? null,
   };
 }
 
@@ -116,16 +118,9 @@ function gaitStore(content, runs) {
   const decoded = new Map();
 
   async function fresh(run, row) {
-    const packed = run.gaits[row] ?? (content.served && run.visible ? await served(run.index, row) : null);
-    if (!packed && run.visible) return { kind: "missing" };
-    if (packed?.error) return { kind: "error", text: packed.error };
-    if (packed?.html !== undefined) return { kind: "html", html: packed.html };
-    if (packed?.images?.length) {
-      const { images, dt } = packed;
-      return { kind: "images", images, frames: images.length, dt: dt > 0 ? dt : 0.05 };
-    }
-    if (!packed?.data || !run.robot) return { kind: run.parameters ? "parameters" : "none" };
-    return { kind: "robot", dt: run.robot.dt, objectives: packed.objectives, ...(await posesOf(packed, run.robot)) };
+    const packed = run.gaits[row] ?? (content.served && run.visible
+      ? await served("gait", { run: run.index, solution: row }) : null);
+    return decodedGait(run, packed);
   }
 
   return async function gaitOf(runIndex, row) {
@@ -142,9 +137,23 @@ function gaitStore(content, runs) {
   };
 }
 
-async function served(run, row) {
+/** A gait as the player takes it, out of what the page or the server has of a solution. */
+async function decodedGait(run, packed) {
+  if (!packed && run.visible) return { kind: "missing" };
+  if (packed?.error) return { kind: "error", text: packed.error };
+  if (packed?.html !== undefined) return { kind: "html", html: packed.html };
+  if (packed?.images?.length) {
+    const { images, dt } = packed;
+    return { kind: "images", images, frames: images.length, dt: dt > 0 ? dt : 0.05 };
+  }
+  if (!packed?.data || !run.robot) return { kind: run.parameters ? "parameters" : "none" };
+  return { kind: "robot", dt: run.robot.dt, objectives: packed.objectives, ...(await posesOf(packed, run.robot)) };
+}
+
+/** What the server of the page answers to a question. */
+async function served(what, question) {
   const token = new URLSearchParams(location.search).get("token") ?? "";
-  const answer = await fetch(`gait?${new URLSearchParams({ run, solution: row, token })}`);
+  const answer = await fetch(`${what}?${new URLSearchParams({ ...question, token })}`);
   return answer.json();
 }
 

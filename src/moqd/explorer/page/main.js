@@ -26,6 +26,8 @@ const state = {
   pinned: null,
 };
 let gait = null;
+/** What the actor was asked and answered last, with its gait; null where nothing, or something else is shown. */
+let asked = null;
 const currentRun = () => runs[state.run];
 
 // --------------------------------------------------------------------------------------------------- choosing
@@ -189,9 +191,13 @@ function isPinned(run, row) {
 function drawPlayer() {
   const { pinned } = state;
   const run = currentRun();
-  const shown = shownSolutions();
+  const shown = asked?.gait ? shownSolutions().filter((one) => isPinned(one.run.index, one.row)) : shownSolutions();
   const panes = shown.map((one) => ({ run: one.run, gait: one.gait, note: noteOf(one.run, one.gait),
     title: titleOf(one), label: `Gait of solution ${one.row}, cell ${one.run.cellOf[one.row]}` }));
+  if (asked?.gait) {
+    panes.push({ run, gait: asked.gait, note: noteOf(run, asked.gait), title: `${pinned ? "B: " : ""}the actor's answer`,
+      label: "Gait of the actor's answer" });
+  }
   if (panes.length < (pinned ? 2 : 1)) {
     panes.push({ run, gait: null, note: noteOf(run, null), title: pinned ? "B" : "", label: "" });
   }
@@ -204,8 +210,20 @@ function drawPlayer() {
   drawCommand(byId("command"), commandText());
 }
 
+function drawActor() {
+  const { asks } = currentRun();
+  byId("actor").hidden = asks === null;
+  byId("ask").textContent = asks === "feature" && state.cell !== null ? `Ask the actor for cell ${state.cell}`
+    : "Ask the actor";
+  byId("ask").disabled = asks === "feature" && state.cell === null;
+  byId("ask").title = asks === "feature" ? "A new policy for this preference and the middle of the selected cell"
+    : "A new policy for this preference";
+  drawAnswer(byId("answer"), currentRun(), asked?.answer);
+}
+
 /** How to get what the player shows last: by a command or, if that cannot be, by a call that chooses it. */
 function commandText() {
+  if (asked?.gait) return askCommand(currentRun(), asked.question);
   const last = shownSolutions().at(-1);
   if (!last) return "";
   const { run, row } = last;
@@ -276,9 +294,15 @@ async function select(cell, solution) {
   const fresh = solution !== state.solution || gait === null || gait.kind === "error";
   state.cell = cell;
   state.solution = solution;
+  const answered = asked !== null;
+  asked = null;
   drawMarks();
   drawFront();
-  if (!fresh) return;
+  drawActor();
+  if (!fresh) {
+    if (answered) drawPlayer();
+    return;
+  }
   gait = null;
   const { run } = state;
   const shown = () => state.run === run && state.solution === solution;
@@ -293,6 +317,27 @@ async function select(cell, solution) {
   }
   showGait(found);
   player.restart();
+}
+
+/** Asks the actor for the preference and, if it takes one, the middle of the selected cell; shows what it answers. */
+async function ask() {
+  const run = currentRun();
+  const text = (values) => [...values].map((value) => Number(value.toPrecision(6))).join(",");
+  const question = { run: run.index, preference: text(state.preference),
+    ...(run.asks === "feature" ? { feature: text(rowOf(run.centroid, state.cell, run.feature.length)) } : {}) };
+  const here = { question, answer: null, gait: PENDING };
+  asked = here;
+  drawActor();
+  drawPlayer();
+  const answer = await served("ask", question).catch((error) => ({ error: `It could not be asked: ${error.message}` }));
+  if (asked !== here) return;
+  here.answer = answer;
+  here.gait = answer.error ? { kind: "error", text: answer.error } : await decodedGait(run, answer.gait);
+  if (asked !== here) return;
+  drawActor();
+  drawPlayer();
+  player.restart();
+  player.play();
 }
 
 function showGait(found) {
@@ -312,6 +357,7 @@ function selectRun(index) {
   stopTraining();
   Object.assign(state, { run: index, cell: null, solution: null, snapshot: null });
   gait = null;
+  asked = null;
   byId("run").value = index;
   drawRunFacts(currentRun());
   drawTraining();
@@ -401,6 +447,7 @@ function listen() {
   });
   byId("training-play").addEventListener("click", () => (training.timer === null ? playTraining() : stopTraining()));
   byId("compare").addEventListener("click", compare);
+  byId("ask").addEventListener("click", ask);
   byId("help-button").addEventListener("click", () => byId("help").showModal());
   byId("theme").addEventListener("click", () =>
     setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
@@ -415,6 +462,7 @@ async function start() {
   const partly = runs.find((run) => run.visible && !content.served && Object.keys(run.gaits).length < run.count);
   drawFrontLegend(byId("front-legend"), partly ? `no ${partly.robot ? "gait" : "picture"} in this page` : "");
   drawRunFacts(currentRun());
+  drawActor();
   drawTraining();
   map.show(currentRun());
   drawMap();
@@ -443,6 +491,7 @@ window.moqd = {
   setPreference,
   setRule,
   setLimits,
+  ask,
   recommended: () => recommendedOf(currentRun()),
   recommendedIn: (cell) => recommendedOf(currentRun(), cell),
   pose: () => ({ positions: player.pose() }),

@@ -139,6 +139,23 @@ function drawRecommended({ run, rule, recommended, best, cell, limits }, onShow)
   announce(`Recommended by the rule ${rule}: solution ${recommended} of cell ${run.cellOf[recommended]}: ${spoken}`);
 }
 
+/** What the actor answered: what its policy achieves, and what was asked for. */
+function drawAnswer(host, run, answer) {
+  if (!answer) return host.replaceChildren();
+  if (answer.error) return host.replaceChildren(element("p", { class: "nothing" }, answer.error));
+  const line = (label, value) => element("tr", {}, element("th", { scope: "row" }, label), element("td", {}, value));
+  const objectives = run.objective.map(({ name, label }, i) =>
+    line(clipped(name, label), written(answer.objectives[i], extentOf(run, i))));
+  const features = run.feature.map(({ name, label, low, high }, i) => {
+    const asked = answer.asked.length ? ` (asked ${written(answer.asked[i], high - low)})` : "";
+    return line(clipped(name, label), `${written(answer.features[i], high - low)}${asked}`);
+  });
+  const verdict = answer.enters ? `better than what cell ${answer.cell} has`
+    : `cell ${answer.cell} has solutions that are no worse`;
+  host.replaceChildren(element("table", {}, element("tbody", {}, ...objectives, ...features)),
+    element("p", { class: "muted small" }, `Not in the archive: ${verdict}.`));
+}
+
 /** For those who listen to the page; once only. */
 function announce(text) {
   if (byId("announcement").textContent !== text) byId("announcement").textContent = text;
@@ -214,6 +231,12 @@ function drawCommand(host, text) {
 /** The command that writes a policy to a file. */
 function exportCommand(run, row) {
   return `moqd pick ${quoted(run.path)} --solution ${row} --export policy.npz${run.again}`;
+}
+
+/** The command that asks the actor and writes its policy to a file. */
+function askCommand(run, { preference, feature }) {
+  const asked = feature ? ` --feature ${feature}` : "";
+  return `moqd pick ${quoted(run.path)} --actor --preference ${preference}${asked} --export policy.npz${run.again}`;
 }
 
 /** The call in Python that chooses by a preference, a rule and limits: in the archive, or in one cell of it. */
