@@ -9,8 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from moqd.choose.ask import Answer
 from moqd.explorer.serve import ExplorerServer
-from moqd.io.errors import EvaluationError
+from moqd.io.errors import EvaluationError, InputError
 from tests.plots.made import made_run
 
 
@@ -65,6 +66,45 @@ def test_a_gait_that_fails_says_why(server, monkeypatch):
     assert (status, json.loads(text)) == (200, {"error": "it stumbled."})
 
 
+class Oracle:
+    """Stands for an actor: what it was asked comes back."""
+
+    def __init__(self, run):
+        self.task = run.task
+
+    def ask(self, preference, feature):
+        if preference is None:
+            raise InputError("what for?")
+        return Answer(
+            task=self.task,
+            cell=3,
+            place=-1,
+            objectives=dict(zip("ab", preference, strict=True)),
+            features={"f": 0.5},
+            preference=tuple(preference),
+            genotype={},
+            asked_features={} if feature is None else {"f": feature[0]},
+            would_enter=True,
+        )
+
+
+@pytest.mark.parametrize(("asks", "asked"), [("feature", [0.25]), ("preference", [])])
+def test_the_actor_is_asked(server, monkeypatch, asks, asked):
+    target = f"/ask?run=0&preference=0.75,0.25&feature=0.25&token={token_of(server)}"
+    assert ask(server, target) == (404, '{"error": "there is no such actor"}')  # of this run there is none
+    monkeypatch.setattr("moqd.explorer.serve.takes", lambda run: asks)
+    monkeypatch.setattr("moqd.explorer.serve.Actor", Oracle)
+    monkeypatch.setattr("moqd.explorer.serve.seen", lambda task, genotype: {"html": "a gait"})
+    server._actors.clear()
+    status, text = ask(server, target)
+    expected = {"objectives": [0.75, 0.25], "features": [0.5], "asked": asked, "cell": 3, "enters": True}
+    assert (status, json.loads(text)) == (200, expected | {"gait": {"html": "a gait"}})
+    for wrong in ("a,b", "1,,2", "", "1" * 2000):
+        status, text = ask(server, f"/ask?run=0&preference={wrong}&token={token_of(server)}")
+        assert (status, json.loads(text)) == (200, {"error": "what for?"})
+    assert ask(server, f"/ask?run=1&preference=1,0&token={token_of(server)}")[0] == 404
+
+
 @pytest.mark.parametrize(
     "host", ["", "evil.example", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil.example:{port}", "[::1]"]
 )
@@ -76,7 +116,8 @@ def test_other_hosts_are_refused(server, host):
 
 
 @pytest.mark.parametrize(
-    "target", ["/", "/?token=", "/?token=x", "/gait?run=0&solution=0", "/?token={token}x", "/?Token={token}"]
+    "target",
+    ["/", "/?token=", "/?token=x", "/gait?run=0&solution=0", "/ask?run=0", "/?token={token}x", "/?Token={token}"],
 )
 def test_without_the_token_there_is_nothing(server, target):
     assert ask(server, target.format(token=token_of(server)))[0] == 403
