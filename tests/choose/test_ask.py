@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import moqd
+from moqd.choose.ask import asks_for
 from moqd.core.networks import apply_policy
 from moqd.rl.td3 import Agent, act
 from moqd.runs.learned import load_learned, parts_of
@@ -30,7 +31,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("asked")
     return {
         name: moqd.run(moqd.make_algorithm(name, walk(), **SMALL), walk(), iterations=3, out=folder / name)
-        for name in ("mome-p2c", "mome-dcrl")
+        for name in ("mome-p2c", "mome-dcrl", "dcrl-me")
     }
 
 
@@ -54,9 +55,18 @@ def test_the_answer_is_the_actor_there_and_what_it_is_worth(runs, name):
     np.testing.assert_allclose(list(answer.features.values()), evaluation.feature[0], rtol=1e-5)
     there = np.asarray(run.archive.fitness)[answer.cell][np.asarray(run.archive.valid)[answer.cell]]
     found = np.asarray(evaluation.fitness[0])
-    assert answer.would_enter == (not np.any(np.all(there >= found, axis=1)))
+    assert answer.is_new == (not np.any(np.all(there >= found, axis=1)))
     assert "asked for preference (0.75, 0.25)" in repr(answer)
     assert moqd.ask_actor(run.path, [3, 1], feature=feature, task=task).objectives == answer.objectives
+
+
+def test_what_may_be_asked_for(runs):
+    both = ["preference", "feature"]
+    assert {name: asks_for(run) for name, run in runs.items()} == {
+        "mome-p2c": both[:1],
+        "mome-dcrl": both,
+        "dcrl-me": both[1:],
+    }
 
 
 def test_what_cannot_be_asked_is_one_sentence(runs, tmp_path):
@@ -64,6 +74,11 @@ def test_what_cannot_be_asked_is_one_sentence(runs, tmp_path):
         moqd.ask_actor(runs["mome-p2c"], feature=[0.5])
     with pytest.raises(moqd.InputError, match="the actor of 'mome-dcrl' takes a feature; give 1 numbers, for right"):
         moqd.ask_actor(runs["mome-dcrl"])
+    with pytest.raises(moqd.InputError, match="maximises the sum of the objectives and takes no preference"):
+        moqd.ask_actor(runs["dcrl-me"], [1, 2], feature=[0.5])
+    answer = moqd.ask_actor(runs["dcrl-me"], feature=[0.5])
+    assert answer.preference == ()
+    assert "asked for right=0.5: " in repr(answer)
     with pytest.raises(moqd.InputError, match="give 2 weights"):
         moqd.ask_actor(runs["mome-p2c"], [1, 2, 3])
     with pytest.raises(moqd.InputError, match="not in a folder"):

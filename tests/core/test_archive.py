@@ -232,7 +232,15 @@ def test_selection_is_cell_then_member(select, weight):
 @pytest.mark.parametrize(
     ("worth", "first_cell"),
     # Nine of ten cells by worth, one uniformly of the two that hold something; that of an empty cell is ignored.
-    [([1, 0, 0], 0.95), ([1, 5, 3], 0.275), ([0, 7, 0], 0.5), ([0, 0, 0], 0.5), ([1e-30, 1e30, 3e-30], 0.275)],
+    [
+        ([1, 0, 0], 0.95),
+        ([1, 5, 3], 0.275),
+        ([0, 7, 0], 0.5),
+        ([0, 0, 0], 0.5),
+        ([1e-30, 1e30, 3e-30], 0.275),
+        ([np.inf, 0, 0], 0.5),
+        ([1, 0, np.nan], 0.95),
+    ],
 )
 def test_cells_are_selected_by_their_worth(select, worth, first_cell):
     program = jax.jit(partial(select, num_parents=20_000))

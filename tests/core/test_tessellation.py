@@ -22,7 +22,7 @@ def test_cvt_is_repeatable_and_spreads_evenly(num_features, rng):
 
 @pytest.mark.parametrize("num_features", tessellation.SHIPPED_FEATURES)
 def test_the_cells_that_are_shipped_are_those_that_would_be_computed(num_features):
-    """If not, because scikit-learn has changed: runs stay comparable, as long as nobody calls `tessellation.ship`."""
+    """If not, because scikit-learn has changed: runs stay comparable, as long as nobody calls `write_shipped`."""
     computed = tessellation._compute_cvt(tessellation.SHIPPED_CELLS, num_features, 0)
     found = cvt_centroids(tessellation.SHIPPED_CELLS, ((0.0, 1.0),) * num_features)
     np.testing.assert_allclose(found, computed, atol=1e-5)

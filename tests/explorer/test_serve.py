@@ -72,7 +72,7 @@ class Oracle:
     def __init__(self, run):
         self.task = run.task
 
-    def ask(self, preference, feature):
+    def ask(self, preference=None, feature=None):
         if preference is None:
             raise InputError("what for?")
         return Answer(
@@ -84,20 +84,21 @@ class Oracle:
             preference=tuple(preference),
             genotype={},
             asked_features={} if feature is None else {"f": feature[0]},
-            would_enter=True,
+            is_new=True,
         )
 
 
-@pytest.mark.parametrize(("asks", "asked"), [("feature", [0.25]), ("preference", [])])
+@pytest.mark.parametrize(("asks", "asked"), [(["preference", "feature"], [0.25]), (["preference"], [])])
 def test_the_actor_is_asked(server, monkeypatch, asks, asked):
     target = f"/ask?run=0&preference=0.75,0.25&feature=0.25&token={token_of(server)}"
     assert ask(server, target) == (404, '{"error": "there is no such actor"}')  # of this run there is none
-    monkeypatch.setattr("moqd.explorer.serve.takes", lambda run: asks)
+    monkeypatch.setattr("moqd.explorer.serve.asks_for", lambda run: asks)
     monkeypatch.setattr("moqd.explorer.serve.Actor", Oracle)
     monkeypatch.setattr("moqd.explorer.serve.seen", lambda task, genotype: {"html": "a gait"})
     server._actors.clear()
     status, text = ask(server, target)
-    expected = {"objectives": [0.75, 0.25], "features": [0.5], "asked": asked, "cell": 3, "enters": True}
+    verdict = "nothing in its cell, 3, is at least as good in every objective"
+    expected = {"objectives": [0.75, 0.25], "features": [0.5], "asked": asked, "cell": 3, "verdict": verdict}
     assert (status, json.loads(text)) == (200, expected | {"gait": {"html": "a gait"}})
     for wrong in ("a,b", "1,,2", "", "1" * 2000):
         status, text = ask(server, f"/ask?run=0&preference={wrong}&token={token_of(server)}")

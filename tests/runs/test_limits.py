@@ -114,9 +114,9 @@ def test_environment_steps_are_a_budget(tmp_path):
     assert moqd.load_run(tmp_path / "run", task=task).config == run.config
     more = moqd.resume(tmp_path / "run", **given, env_steps=int(steps[40]))
     assert_same(more, whole)
-    with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'walk' does not count its steps"):
+    with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'walk' counts no steps"):
         moqd.run("mome", walk(), ga_batch=16, num_cells=4, env_steps=10)
-    with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'bowl' has no episodes"):
+    with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'bowl' counts no steps"):
         moqd.run(tiny(bowl()), bowl(), env_steps=10)
 
 

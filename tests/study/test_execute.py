@@ -159,6 +159,28 @@ def test_runs_that_their_time_ends_are_done_and_recorded(tmp_path):
     assert recorded.metrics["moqd_score"].tolist() == result.metrics["moqd_score"].tolist()
 
 
+@pytest.mark.slow  # compiles a robot in a process of its own
+def test_runs_that_their_steps_end_are_done_and_recorded(tmp_path):
+    study = make_study(
+        "stepped",
+        tasks={"hopper-2": {"episode_length": 10}},
+        algorithms={"mome": Variant("mome", {"ga_batch": 8, "num_cells": 4})},
+        seeds=[0],
+        env_steps=500,
+    )
+    write_study(tmp_path, study)
+    assert execute(study, tmp_path, LocalWorkers(1), OFTEN, Seen())
+    seen = Seen()
+    assert execute(stored_study(tmp_path / "stepped"), tmp_path, LocalWorkers(1), OFTEN, seen)
+    assert seen.started == []
+    (standing,) = standings_of(tmp_path, study)
+    assert (standing.state, standing.work) == ("done", (500.0, 500.0))
+    (result,) = results_of(tmp_path, study).results
+    steps = result.metrics["env_steps"]
+    assert steps[-1] >= 500 > steps[-2]
+    assert standing.env_steps == steps[-1]
+
+
 def test_results_are_read_without_genotypes(whole):
     root, study = whole
     results = results_of(root, study)

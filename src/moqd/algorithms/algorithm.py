@@ -54,17 +54,28 @@ def add_by_crowding(
 
 
 def hypervolume_added(
-    archive: Archive, task: Task, evaluation: Evaluation, reference_point: Sequence[float] | None = None
+    archive: Archive,
+    task: Task,
+    evaluation: Evaluation,
+    reference_point: Sequence[float] | None = None,
+    *,
+    bounded: bool = False,
 ) -> Float[Array, "batch"]:
     """By how much each solution alone would raise the hypervolume of its cell, before it is added.
 
-    In units of the ranges from the reference point, in the user's units, to the best. If none is given, it is that of
-    the task, or else the worst member of the archive.
+    In units of the ranges from the reference point, in the user's units, to the best of the archive; with `bounded`, of
+    archive and batch, so that no solution adds more than 1. If no reference point is given, it is that of the task, or
+    else the worst member.
     """
     point = task.reference_point if reference_point is None else reference_point
     worst = jnp.min(archive.fitness, axis=(0, 1), where=archive.valid[..., None], initial=jnp.inf)
     best = jnp.max(archive.fitness, axis=(0, 1), where=archive.valid[..., None], initial=-jnp.inf)
     known = jnp.any(archive.valid)
+    if bounded:
+        counts = evaluation.feasible[:, None]
+        worst = jnp.minimum(worst, jnp.min(evaluation.fitness, axis=0, where=counts, initial=jnp.inf))
+        best = jnp.maximum(best, jnp.max(evaluation.fitness, axis=0, where=counts, initial=-jnp.inf))
+        known = known | jnp.any(counts)
     if point is not None:
         worst = jnp.asarray(np.asarray(point) * task.direction, jnp.float32)
     unit = jnp.where(known & (best > worst), best - worst, 1)

@@ -90,7 +90,10 @@ def policy_of(name: str, task: Task, config: GradientConfig) -> Policy:
     return task.policy
 
 
-def check_actor_batch(actor_batch: int, num_objectives: int) -> None:
+def check_batches(pg_batch: int, ga_batch: int, actor_batch: int, num_objectives: int) -> None:
+    """Of an algorithm whose offspring come from gradients, from chance and from the actor."""
+    if pg_batch + ga_batch + actor_batch == 0:
+        raise InputError("pg_batch, ga_batch and actor_batch are all 0; give at least one of them some offspring.")
     if 0 < actor_batch < num_objectives:
         raise InputError(
             f"actor_batch is {actor_batch}, but each of the {num_objectives} objectives is injected once; give at "

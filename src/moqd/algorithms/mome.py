@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from moqd.algorithms.algorithm import (
     Algorithm,
@@ -31,6 +31,7 @@ from moqd.algorithms.guide import Guide, initial_guide, renew_guide, select_guid
 from moqd.core.archive import Archive, Parents, Worth, add_uniform, select_crowding, select_uniform
 from moqd.core.tessellation import nearest_cell
 from moqd.core.types import Evaluation, Info, Key, Offspring
+from moqd.core.volume import EXACT_OBJECTIVES
 from moqd.io.errors import known_name
 from moqd.tasks.task import Task
 from moqd.variation.mixture import Credit, VariationConfig
@@ -59,7 +60,7 @@ class CellGains(NamedTuple):
     """What cells have gained lately, the newest offspring counting most."""
 
     added: Float[Array, "cells"]
-    """Hypervolume, by each offspring alone."""
+    """Hypervolume, by each offspring alone; beyond 3 objectives, how many of them entered."""
     tried: Float[Array, "cells"]
     """Offspring that fell into the cell."""
 
@@ -70,10 +71,18 @@ class CellGains(NamedTuple):
         return (self.added + mean) / (self.tried + 1)
 
 
-def with_batch(gains: CellGains, archive: Archive, task: Task, evaluation: Evaluation) -> CellGains:
-    """The gains after a batch that is not yet in the archive."""
+def with_batch(
+    gains: CellGains, archive: Archive, task: Task, evaluation: Evaluation, added: Bool[Array, "batch"]
+) -> CellGains:
+    """The gains after a batch, with the archive as it was before it.
+
+    Where hypervolume could only be estimated, which takes longer than all else, every solution that was added counts 1.
+    """
     cell = nearest_cell(evaluation.feature, archive.centroid, archive.feature_bounds)
-    now = hypervolume_added(archive, task, evaluation), evaluation.valid.astype(jnp.float32)
+    gained = added.astype(jnp.float32)
+    if task.num_objectives <= EXACT_OBJECTIVES:
+        gained = hypervolume_added(archive, task, evaluation, bounded=True)
+    now = gained, evaluation.valid.astype(jnp.float32)
     total = (jax.ops.segment_sum(one, cell, gains.tried.shape[0]) for one in now)
     return CellGains(*(MEMORY * before + new for before, new in zip(gains, total, strict=True)))
 
@@ -120,8 +129,8 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         return by_chance.vary(key_vary, parents, state.credit)
 
     def tell(key: Key, state: MomeState, offspring: Offspring, evaluation: Evaluation) -> tuple[MomeState, Info]:
-        gains = state.gains and with_batch(state.gains, state.archive, task, evaluation)
         archive, added = add(key, state.archive, offspring, evaluation)
+        gains = state.gains and with_batch(state.gains, state.archive, task, evaluation, added)
         credit = by_chance.credited(state.credit, added, offspring)
         guide = None if state.guide is None else renew_guide(state.guide, archive, task, offspring, evaluation)
         return MomeState(archive, credit, guide, gains), Info(added, offspring.source, {})

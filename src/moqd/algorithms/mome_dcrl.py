@@ -39,7 +39,7 @@ from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
     build_operators,
-    check_actor_batch,
+    check_batches,
     critic_for_variation,
     empty_experience,
     learning_metrics,
@@ -87,7 +87,7 @@ def mome_dcrl(name: str, config: MomeDcrlConfig, task: Task) -> Algorithm:
     policy, num_objectives, num_features = policy_of(name, task, config), task.num_objectives, task.num_features
     select, vary, credited, initial_credit, recall_obs, add = build_operators(config, task)
     batch = config.pg_batch + config.ga_batch + config.actor_batch
-    _check(name, config, batch, task)
+    _check(name, config, task)
 
     @jax.jit
     def inject_actor(key: Key, actor: MLP, aim: Feature) -> Offspring:
@@ -200,13 +200,11 @@ def rewarded_for_aim(steps: Steps, experience: Experience, config: MomeDcrlConfi
     return steps._replace(reward=similarity[..., None] * gained)
 
 
-def _check(name: str, config: MomeDcrlConfig, batch: int, task: Task) -> None:
+def _check(name: str, config: MomeDcrlConfig, task: Task) -> None:
     if task.num_features == 0:
         raise InputError(
             f"algorithm {name!r} learns to reach features, but task {task.name!r} has none; use 'mome-p2c' for it."
         )
-    if batch == 0:
-        raise InputError("pg_batch, ga_batch and actor_batch are all 0; give at least one of them some offspring.")
     if config.similarity_length <= 0:
         raise InputError(f"similarity_length is {config.similarity_length}; give a number above 0, such as 0.1.")
     if config.after_fall != "nothing":
@@ -214,4 +212,4 @@ def _check(name: str, config: MomeDcrlConfig, batch: int, task: Task) -> None:
             f"after_fall is {config.after_fall!r}, but rewards are measured from about the worst on here, so that a "
             "fall already forgoes them; leave it at 'nothing'."
         )
-    check_actor_batch(config.actor_batch, task.num_objectives)
+    check_batches(config.pg_batch, config.ga_batch, config.actor_batch, task.num_objectives)

@@ -37,7 +37,7 @@ from moqd.algorithms.gradient import (
     Experience,
     GradientConfig,
     build_operators,
-    check_actor_batch,
+    check_batches,
     critic_for_variation,
     empty_experience,
     learning_metrics,
@@ -104,7 +104,7 @@ def mome_p2c(name: str, config: MomeP2CConfig, task: Task) -> Algorithm:
     policy, num_objectives = policy_of(name, task, config), task.num_objectives
     select, vary, credited, initial_credit, recall_obs, add = build_operators(config, task)
     batch = config.pg_batch + config.ga_batch + config.actor_batch
-    _check(config, batch, num_objectives)
+    _check(config, num_objectives)
 
     @jax.jit
     def sample_pg_preference(key: Key, parents: Parents, gains: Gains | None) -> Preference:
@@ -222,7 +222,7 @@ def tell_cost(state: MomeP2CState, cost: float) -> MomeP2CState:
     return state._replace(effort=with_cost(state.effort, cost))
 
 
-def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:
+def _check(config: MomeP2CConfig, num_objectives: int) -> None:
     if config.pg_preferences not in get_args(PgPreferences):
         raise unknown_name("pg_preferences", config.pg_preferences, get_args(PgPreferences))
     if config.actor_preferences not in get_args(ActorPreferences):
@@ -232,6 +232,4 @@ def _check(config: MomeP2CConfig, batch: int, num_objectives: int) -> None:
             "variation is 'adaptive', which follows offspring of every generation, but learn_every is "
             f"{config.learn_every}; give a fixed mixture, or learn_every=1."
         )
-    if batch == 0:
-        raise InputError("pg_batch, ga_batch and actor_batch are all 0; give at least one of them some offspring.")
-    check_actor_batch(config.actor_batch, num_objectives)
+    check_batches(config.pg_batch, config.ga_batch, config.actor_batch, num_objectives)

@@ -28,7 +28,8 @@ def with_passive_archive(algorithm: Algorithm, task: Task, *, num_cells: NumCell
 
     def tell(key: Key, state: PassiveState, offspring: Offspring, evaluation: Evaluation) -> tuple[PassiveState, Info]:
         active, info = algorithm.tell(key, state.active, offspring, evaluation)
-        archive, added = add(state.archive, offspring, evaluation)
+        # Also what the algorithm itself only learns from: all are measured by what they have evaluated.
+        archive, added = add(state.archive, offspring._replace(enters=None), evaluation)
         return PassiveState(active, archive), Info(added, info.source, info.metrics)
 
     return algorithm._replace(init=init, ask=ask, tell=tell)

@@ -145,12 +145,12 @@ def _described(row: int, chosen: Solution, again: Mapping[str, Statistics] | Non
     known = {
         "solution": row if asked is None else None,
         "asked_for": None if asked is None else {"preference": asked.preference, "features": asked.asked_features},
-        "would_enter": None if asked is None else asked.would_enter,
+        "is_new": None if asked is None else asked.is_new,
         "cell": chosen.cell,
         "objectives": chosen.objectives,
         "features": chosen.features,
         "constraints": _as_json(chosen.constraints) or None,
-        "made_for": chosen.preference or None,
+        "made_for": (chosen.preference or None) if asked is None else None,
         "parameters": _parameters(chosen),
         "rule": chosen.rule or None,
         "value": chosen.value if chosen.rule else None,
@@ -192,8 +192,7 @@ def _show(out: Console, shown: Mapping[str, Solution]) -> None:
     table.columns[1].style = "bold"
     out.print(table)
     if isinstance(chosen, Answer):
-        better = "is better than" if chosen.would_enter else "is no better than"
-        say(out, f"the actor's policy is not in the archive; it {better} what is in its cell")
+        say(out, f"the actor's policy is not in the archive: {chosen.verdict}")
     if (parameters := _parameters(chosen)) is not None:
         texts = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in parameters.values())
         named = ", ".join(f"{task.label(name)} = {text}" for name, text in zip(parameters, texts, strict=True))
@@ -216,7 +215,7 @@ def _show_again(out: Console, chosen: Solution, again: Mapping[str, Statistics])
     start = " from random initial states" if varies(chosen.task) else ""
     out.print(f"in {first['episodes']} episodes{start}{failed}:")
     parts = ("mean", "std", "least", "most")
-    table = number_table("", "archived", *parts)
+    table = number_table("", "once" if isinstance(chosen, Answer) else "archived", *parts)
     archived = (*chosen.objectives.values(), *chosen.features.values())
     for (name, values), value in zip(again.items(), archived, strict=True):
         numbers = [value, *(values[part] for part in parts)]

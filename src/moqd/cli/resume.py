@@ -11,6 +11,7 @@ from moqd.cli.own import parse
 from moqd.cli.watch import devices_of, watch
 from moqd.core.devices import use_devices
 from moqd.runs.compilation import use_cache
+from moqd.runs.config import LIMITS
 from moqd.runs.folder import read_config
 from moqd.runs.start import resume
 
@@ -41,5 +42,5 @@ def main(arguments: Sequence[str], out: Console) -> int:
     recorded = devices_of(read_config(options.run))
     use_devices(recorded if options.devices is None else options.devices)
     use_cache()
-    limits = {name: getattr(options, name) for name in ("iterations", "minutes", "env_steps", "patience")}
+    limits = {name: getattr(options, name) for name in LIMITS}
     return watch(out, options.run, options.tensorboard, partial(resume, options.run, **limits))

@@ -16,7 +16,7 @@ from moqd.core.devices import use_devices
 from moqd.io.errors import InputError, known_name
 from moqd.io.options import overridden, restored
 from moqd.runs.compilation import use_cache
-from moqd.runs.config import TaskConfig, usual_log_every
+from moqd.runs.config import LIMITS, TaskConfig, usual_log_every
 from moqd.runs.folder import CONFIG, INITIAL, read_config
 from moqd.runs.presets import iterations_for
 from moqd.runs.start import run
@@ -64,7 +64,7 @@ class TrainOptions:
     """A CSV file with designs to evaluate first, one in a row, below a header with the names of the parameters."""
     log_every: int | None = None
     """Iterations between two rows of metrics. If not given: the preset's, or 10; a tenth of the run if that is less;
-    more and more where only minutes or patience limit the run."""
+    more and more where only minutes, steps or patience limit the run."""
     checkpoint_minutes: float = 5.0
     """Minutes between two checkpoints; 0 writes one after every chunk of iterations. SIGUSR1 asks for one at once."""
     snapshot_every: int | None = None
@@ -77,7 +77,7 @@ class TrainOptions:
     """How many local devices the population is spread over. If not given: every CPU core, or every GPU."""
 
 
-LIMITS = ("iterations", "evaluations", "minutes", "env_steps", "patience")
+BUDGETS = ("evaluations", *LIMITS)
 SETTINGS = ("log_every", "checkpoint_minutes", "snapshot_every")
 """Options that are settings of `run` as they are."""
 
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str], out: Console) -> int:
 
 def _limits(plan: "Plan") -> dict[str, Any]:
     """When the run ends, and how often it logs: a short one that was asked for more often than its preset says."""
-    given = {name: getattr(plan.options, name) for name in LIMITS}
+    given = {name: getattr(plan.options, name) for name in BUDGETS}
     if set(given.values()) == {None}:
         return plan.budget | ({} if plan.options.log_every is not None else {"log_every": plan.log_every})
     iterations, batch = given["iterations"], sum(getattr(plan.algorithm, name) for name in batch_fields(plan.algorithm))

@@ -216,7 +216,7 @@ def _select_cells(key: Key, archive: Archive, num_parents: int, worth: Worth | N
 
 def _weight(occupied: Bool[Array, "cells"], worth: Worth) -> Int[Array, "cells"]:
     """Of each cell in the selection: an integer, so that sums are exact and no rounding selects an empty cell."""
-    worth = jnp.where(occupied, worth, 0)
+    worth = jnp.where(occupied & jnp.isfinite(worth), worth, 0)
     total = jnp.sum(worth)
     uniform = occupied.astype(worth.dtype) / jnp.maximum(jnp.sum(occupied, dtype=worth.dtype), 1)
     by_worth = jnp.where(total > 0, worth / jnp.where(total > 0, total, 1), uniform)

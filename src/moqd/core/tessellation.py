@@ -87,7 +87,8 @@ def _unit_cvt(num_cells: int, num_features: int, seed: int) -> Float[np.ndarray,
     if num_features == 0 or num_cells == 1:
         return np.full((1, num_features), 0.5)
     if (num_cells, seed) == (SHIPPED_CELLS, 0) and num_features in SHIPPED_FEATURES:
-        return read_tensors(SHIPPED)[str(num_features)]
+        with suppress(InputError):  # if it is not there, it is computed
+            return read_tensors(SHIPPED.resolve())[str(num_features)]
     if _kept is None:
         return _compute_cvt(num_cells, num_features, seed)
     name = f"{num_cells}-{num_features}-{seed}-sklearn-{version('scikit-learn')}-numpy-{version('numpy')}.safetensors"
@@ -107,7 +108,7 @@ def _compute_cvt(num_cells: int, num_features: int, seed: int) -> Float[np.ndarr
         return KMeans(num_cells, n_init=1, random_state=seed).fit(samples).cluster_centers_
 
 
-def ship() -> None:
+def write_shipped() -> None:
     """Computes anew what is shipped."""
     computed = {str(n): whole(_compute_cvt(SHIPPED_CELLS, n, 0)) for n in SHIPPED_FEATURES}
     write_tensors(SHIPPED, computed)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from moqd.choose.ask import takes
+from moqd.choose.ask import asks_for
 from moqd.choose.pick import AUGMENTATION, RULES, global_front_rows, scale_of, simplex_lattice
 from moqd.core.metrics import cell_hypervolumes, hypervolume
 from moqd.explorer.gaits import draws
@@ -36,7 +36,7 @@ def content_of(runs: Sequence[Run], *, served: bool) -> dict[str, Any]:
         "rules": RULES,
         "augmentation": AUGMENTATION,
         "lattice": array(simplex_lattice(runs[0].task.num_objectives), "float64"),
-        "runs": [_run(run) | ({"asks": takes(run)} if served else {}) for run in runs],
+        "runs": [_run(run) | ({"asks": asks_for(run)} if served else {}) for run in runs],
     }
 
 

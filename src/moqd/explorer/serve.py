@@ -13,7 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from moqd.choose.ask import Actor, takes
+from moqd.choose.ask import Actor, asks_for
 from moqd.explorer.gaits import gait_of, seen
 from moqd.io.errors import EvaluationError
 from moqd.runs.folder import Run
@@ -73,20 +73,20 @@ class ExplorerServer(ThreadingHTTPServer):
     def _answered(self, query: dict[str, list[str]]) -> tuple[HTTPStatus, str, bytes]:
         """What the actor of a run does for a preference and, if it takes one, a feature."""
         run = _count(query.get("run", []))
-        if run is None or run >= len(self._runs) or not (asks := takes(self._runs[run])):
+        if run is None or run >= len(self._runs) or not (asks := asks_for(self._runs[run])):
             return _refusal(HTTPStatus.NOT_FOUND, "there is no such actor")
-        preference, feature = (_numbers(query.get(name, [])) for name in ("preference", "feature"))
+        asked = {name: _numbers(query.get(name, [])) for name in asks}
         with self._simulating:
             try:
                 if run not in self._actors:
                     self._actors[run] = Actor(self._runs[run])
-                answer = self._actors[run].ask(preference, feature if asks == "feature" else None)
+                answer = self._actors[run].ask(**asked)
                 content = {
                     "objectives": list(answer.objectives.values()),
                     "features": list(answer.features.values()),
                     "asked": list(answer.asked_features.values()),
                     "cell": answer.cell,
-                    "enters": answer.would_enter,
+                    "verdict": answer.verdict,
                     "gait": seen(answer.task, answer.genotype),
                 }
                 return HTTPStatus.OK, "application/json", json.dumps(content, allow_nan=False).encode()

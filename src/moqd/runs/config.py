@@ -213,20 +213,16 @@ class Surroundings:
 
 
 MOST_ITERATIONS = 2**31 - 2
-"""More than there can be, because they are counted in 32 bits: of a run that only its time or its patience ends."""
+"""More than there can be, because they are counted in 32 bits: of a run that something else ends."""
+PLANNED_LIMITS = ("iterations", "minutes", "env_steps")
+"""What may end a run of a study..."""
+LIMITS = (*PLANNED_LIMITS, "patience")
+"""...and any run."""
 
 
 def usual_log_every(iterations: int, most: int = 10) -> int | None:
     """A row of metrics for every ten iterations, more often in a short run; None: not known how many there are."""
     return None if iterations == MOST_ITERATIONS else max(1, min(most, iterations // 10))
-
-
-def check_env_steps(env_steps: int | None, task: Task) -> None:
-    if env_steps is not None and task.policy is None:
-        raise InputError(
-            f"env_steps is {env_steps}, but task {task.name!r} has no episodes whose steps could be counted; give "
-            "evaluations instead."
-        )
 
 
 @dataclass(frozen=True)
@@ -237,7 +233,7 @@ class RunConfig:
     algorithm: AlgorithmConfig
     seed: int
     iterations: int
-    """Of a run that its time or its patience has ended, those that it has made."""
+    """Of a run that something else has ended, those that it has made."""
     log_every: int | None = 10
     """None: after every iteration up to 100, then after every tenth up to 1,000, and so on."""
     snapshot_every: int | None = None

@@ -45,7 +45,9 @@ class Display(Callback):
         self._of = ""
         """The number of iterations, if it is known."""
         self._limit = math.inf
-        """Seconds after which the run ends."""
+        """Seconds after which the run ends..."""
+        self._steps: int | None = None
+        """...or environment steps."""
         self._is_resumed = False
         self._checkpoint: int | None = None
         self._begin = monotonic()
@@ -80,6 +82,7 @@ class Display(Callback):
     def on_start(self, config: RunConfig) -> None:
         self._iterations, self._begin = config.iterations, monotonic()
         self._limit = math.inf if config.minutes is None else 60 * config.minutes
+        self._steps = config.env_steps
         self._of = f"/{config.iterations}" if config.of_iterations else ""
         label = f"{config.algorithm.name} on {config.task.name}"
         limits = [f"{config.minutes:g} minutes"] if config.minutes is not None else []
@@ -153,6 +156,9 @@ class Display(Callback):
         if self._row is not None and self._row["iteration"] == self._iteration:
             self._deadline = now + self._limit - self._row["seconds"]
         by_speed = math.inf if speed is None or not self._of else now + (self._iterations - self._iteration) / speed
+        steps_per_second = speed_of(self._points).get("env_steps")
+        if self._steps is not None and self._row is not None and steps_per_second:
+            by_speed = min(by_speed, now + (self._steps - self._row["env_steps"]) / steps_per_second)
         end = min(by_speed, self._deadline)
         self._end = end if math.isfinite(end) else None
 
@@ -199,6 +205,8 @@ class Display(Callback):
         done: float = self._iteration
         if not self._of and math.isfinite(self._deadline):
             total, done = self._limit, self._limit - max(0.0, self._deadline - monotonic())
+        elif not self._of and self._steps is not None and self._row is not None:
+            total, done = self._steps, self._row["env_steps"]
         bar = ProgressBar(total, done, complete_style="cyan", finished_style="cyan", pulse_style="cyan")
         label, middle = Column(no_wrap=True, overflow="ellipsis"), Column(ratio=1, min_width=10)
         ends = Column(no_wrap=True), Column(no_wrap=True)

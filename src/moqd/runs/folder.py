@@ -154,8 +154,16 @@ def rows_of(table: str, path: Path) -> list[dict[str, float]]:
         raise InputError(f"{str(path)!r} is damaged ({error}).") from error
 
 
-def last_row(folder: Path) -> tuple[int, float]:
-    """The iteration and the seconds of the last whole row of a run's metrics.csv; cheap however long it is."""
+class Reached(NamedTuple):
+    """How far a run is."""
+
+    iteration: int = 0
+    seconds: float = 0.0
+    env_steps: int = 0
+
+
+def last_row(folder: Path) -> Reached:
+    """What the last whole row of a run's metrics.csv says; cheap however long it is."""
     with suppress(InputError, OSError, ValueError, IndexError):
         path = folder / METRICS_CSV
         size = files.check_regular(path).st_size
@@ -165,8 +173,11 @@ def last_row(folder: Path) -> tuple[int, float]:
         rows = [line for line in whole_lines if line.endswith("\n") and line[0].isdigit()]
         iteration, _, seconds = map(float, rows[-1].split(",")[:3])
         if math.isfinite(iteration) and math.isfinite(seconds):
-            return int(iteration), seconds
-    return 0, 0.0
+            steps = 0.0
+            with suppress(ValueError, IndexError), path.open(encoding="utf-8") as file:
+                steps = float(rows[-1].split(",")[file.readline().strip().split(",").index("env_steps")])
+            return Reached(int(iteration), seconds, int(steps))
+    return Reached()
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, Float[np.ndarray, "rows"]]:

@@ -198,6 +198,13 @@ class Loop:
         self.carry, self.env_steps = self.carry._replace(progress=progress), total
 
     @property
+    def counts_steps(self) -> bool:
+        """Whether the task says how long episodes are; of one on the host it is expected of policies."""
+        if not self._task.traceable:
+            return self._task.policy is not None
+        return jax.eval_shape(self._task.evaluate, self._root, self._offspring.genotype).num_steps is not None
+
+    @property
     def total_steps(self) -> int:
         """Environment steps up to now."""
         return self.env_steps + int(self.carry.progress.steps)

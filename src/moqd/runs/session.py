@@ -90,7 +90,7 @@ class Session:
         """By a callback."""
         self._ended = ""
         """Why it ended before its last iteration."""
-        self._pace = math.inf
+        self._pace, self._steps_of_iteration = math.inf, math.inf
         """Seconds of an iteration of the last chunk, of a run whose time is limited."""
         self._begin = self._last_save = time.perf_counter()
         if lock is not None:
@@ -235,7 +235,7 @@ class Session:
                 write_snapshot(folder, loop.iteration, loop.archive)
             if over is not None:
                 self._ended = over
-                if over:  # by its time or its patience: a run of as many iterations, and finished
+                if over:  # by its time, steps or patience: a run of as many iterations, and finished
                     self._configure(iterations=loop.iteration)
                 return
             stopping = self._control.stopping or self._is_asked_to_stop
@@ -262,11 +262,6 @@ class Session:
             return ""
         if config.minutes is not None and self._seconds() >= 60 * config.minutes:
             return f"ended at iteration {iteration}, because its time ({config.minutes:g} min) is over."
-        if config.env_steps is not None and not self._loop.total_steps:
-            raise InputError(
-                f"env_steps is {config.env_steps}, but task {config.task.name!r} does not count its steps; have its "
-                "evaluate return num_steps, or give evaluations instead."
-            )
         if config.env_steps is not None and self._loop.total_steps >= config.env_steps:
             return f"ended at iteration {iteration}, because its {config.env_steps:,} environment steps are made."
         if config.patience is not None:
@@ -284,12 +279,13 @@ class Session:
         fitting = []
         if config.minutes is not None:
             fitting.append((60 * config.minutes - self._seconds()) / self._pace)
+        steps_before = loop.total_steps
         if config.env_steps is not None:
-            so_far = loop.total_steps
-            fitting.append((config.env_steps - so_far) * (before + 1) / max(1, so_far))
+            fitting.append((config.env_steps - steps_before) / self._steps_of_iteration)
         loop.advance(min(stop, before + max(1, int(min(fitting) / 2))))
         jax.block_until_ready(loop.carry)
         self._pace = max(1e-9, (time.perf_counter() - begin) / (loop.iteration - before))
+        self._steps_of_iteration = max(1.0, (loop.total_steps - steps_before) / (loop.iteration - before))
 
     def _is_save_due(self, stopping: bool) -> bool:
         asked = self._control.wants_checkpoint() or stopping

@@ -22,7 +22,6 @@ from moqd.runs.config import (
     RunConfig,
     Surroundings,
     TaskConfig,
-    check_env_steps,
     usual_log_every,
 )
 from moqd.runs.control import Control
@@ -126,7 +125,6 @@ def run(
     if isinstance(algorithm, Algorithm) and options:
         raise InputError(f"run knows no {', '.join(options)}; options of an algorithm are given to make_algorithm.")
     limits = _limits(iterations, evaluations, minutes, env_steps, patience)
-    check_env_steps(env_steps, task)
     if log_every is not None:
         log_every = whole_number("log_every", log_every, least=1)
     if snapshot_every is not None:
@@ -149,6 +147,11 @@ def run(
     if isinstance(algorithm, str):
         algorithm = make_algorithm(algorithm, task, **options)
     loop = Loop(algorithm, task, each[0])
+    if env_steps is not None and not loop.counts_steps:
+        raise InputError(
+            f"env_steps is {env_steps}, but task {task.name!r} counts no steps; give evaluations instead, or have its "
+            "evaluate return num_steps."
+        )
     if evaluations is not None:
         limits["iterations"] = _whole_iterations(evaluations, loop.batch)
     config = RunConfig(
@@ -209,7 +212,6 @@ def resume(
     limits = {}
     if (iterations, minutes, env_steps, patience) != (None, None, None, None):
         limits = _limits(iterations, None, minutes, env_steps, patience)
-        check_env_steps(env_steps, task)
     with _shown(callbacks, progress) as shown, RunLock(folder) as lock:
         clean_up(folder)
         if oldest_iteration(folder) < 0 and _is_finished(folder, config.iterations):

@@ -25,6 +25,7 @@ from moqd.io.files import FORMAT, read_json, write_json
 from moqd.io.options import is_count
 from moqd.rl.td3 import Agent
 from moqd.runs.config import processor
+from moqd.runs.learned import parts_of
 from moqd.runs.loop import Loop
 from moqd.tasks import Task
 from moqd.tasks.task import validated
@@ -63,8 +64,7 @@ def num_parameters_of(algorithm: Algorithm) -> dict[str, int]:
     """Of one archived policy, of all actors, and of all critics; target networks do not count."""
     state, offspring = jax.eval_shape(algorithm.init, jax.random.key(0))
     policies = num_parameters(offspring.genotype)
-    is_agent = lambda part: isinstance(part, Agent)  # noqa: E731
-    agents = [part for part in jax.tree.leaves(state, is_leaf=is_agent) if is_agent(part)]
+    agents = parts_of(state, Agent)
     return {
         "policy": policies // offspring.source.shape[0],
         "actors": num_parameters([agent.actor for agent in agents]),

@@ -169,6 +169,8 @@ def going_on(standings: Sequence[Standing]) -> RenderableType:
         how_far = f"iteration {standing.iteration}{standing.run.config.of_iterations.replace(' of ', '/')}"
         if minutes is not None:
             how_far += f", {_clock(standing.seconds)} of {_clock(60 * minutes)}"
+        if (steps := standing.run.config.env_steps) is not None:
+            how_far += f", {standing.env_steps:,} of {steps:,} steps"
         how_far = how_far if standing.seconds else "compiling"
         table.add_row(Text("running", style=STYLES["running"]), Text(str(standing.run)), how_far)
     if len(running) > MOST_LISTED:

@@ -98,7 +98,8 @@ class _Reader:
         name = content.get("name", stem)
         if not isinstance(name, str) or not NAME.fullmatch(name):
             self._wrong(("name",), f"name is {name!r}; give a name of {NAME_RULE}.")
-        self._try(("minutes" if "minutes" in content else "evaluations",), plan.check_budget, content)
+        budget = next((unit for unit in reversed(plan.BUDGETS) if unit in content), "evaluations")
+        self._try((budget,), plan.check_budget, content)
         counts = {key: content[key] for key in COUNTS if key in content}
         for key, value in counts.items():
             self._try((key,), partial(whole_number, least=COUNTS[key]), key, value)

@@ -31,7 +31,7 @@ from moqd.io.errors import (
 )
 from moqd.io.files import FORMAT, own_folder, read_json, read_tensors, write_json
 from moqd.runs.compilation import use_cache
-from moqd.runs.config import RunConfig
+from moqd.runs.config import PLANNED_LIMITS, RunConfig
 from moqd.runs.control import Control
 from moqd.runs.folder import ARCHIVE, CONFIG, OUTCOME, TIMING, last_row, read_config, saved_iteration
 from moqd.runs.lock import is_held
@@ -156,7 +156,7 @@ def _do(job: Job, folder: Path, control: Control) -> Ending:
         read_config(folder).check_same(config, folder)
         resume(folder, **told)
     else:
-        names = ("iterations", "minutes", "seed", "log_every", "snapshot_every")
+        names = (*PLANNED_LIMITS, "seed", "log_every", "snapshot_every")
         planned = {name: getattr(config, name) for name in names}
         try:
             run(algorithm, task, out=folder, checkpoint_minutes=job.checkpoint_minutes, **planned, **told)
@@ -177,8 +177,8 @@ def is_done(folder: Path, config: RunConfig) -> bool:
     """Whether its files say that the run was made to its end, by a study or by anything else."""
     if not ((folder / ARCHIVE).is_file() and (folder / CONFIG).is_file()):
         return False
-    # How many iterations fitted into its time, its own config says as soon as that is over.
-    iterations = config.iterations if config.minutes is None else read_config(folder).iterations
+    # How many iterations fitted into its time or its steps, its own config says as soon as that is over.
+    iterations = config.iterations if config.has_fixed_length else read_config(folder).iterations
     state = outcome_of(folder).get("state")
     at_its_end = last_row(folder)[0] == iterations
     return at_its_end and (state == "done" or (state is None and saved_iteration(folder) == iterations))

@@ -16,7 +16,6 @@ from moqd.runs.config import (
     AlgorithmConfig,
     RunConfig,
     TaskConfig,
-    check_env_steps,
     usual_log_every,
 )
 from moqd.runs.presets import iterations_for, preset_for
@@ -149,7 +148,8 @@ def make_study(
     `seeds_of` has the tasks with other seeds than `seeds`.
     `log_every` is in iterations of MOME-P2C: with a preset, other algorithms log after as many evaluations.
     If none of `iterations`, `evaluations`, `minutes` and `env_steps` is given, the preset says; without a preset, the
-    robots are run as `small` and other tasks with their defaults. Runs that their time ends log more and more rarely.
+    robots are run as `small` and other tasks with their defaults. Runs that their time or their steps end log more and
+    more rarely.
     """
     seeds_of = seeds_of or {}
     for what, listed in (("tasks", tasks), ("algorithms", algorithms), ("seeds", seeds)):
@@ -172,10 +172,10 @@ def make_study(
         base, options = algorithms[label]
         default = defaults_for(task, known_name("algorithm", base, ALGORITHMS), preset, tasks[task])
         algorithm = overridden(default.algorithm, options, f"algorithm {label!r}")
-        made = make_task(task, **{**vars(default.task), **tasks[task]})
-        planned = TaskConfig.planned(made)
+        planned = TaskConfig.planned(make_task(task, **{**vars(default.task), **tasks[task]}))
         if minutes is not None or env_steps is not None:
-            check_env_steps(env_steps, made)
+            if env_steps is not None and not TASKS[task].policies:
+                raise InputError(f"env_steps is {env_steps}, but task {task!r} counts no steps; give evaluations.")
             return RunConfig(
                 planned,
                 AlgorithmConfig.of(base, algorithm),

@@ -31,16 +31,19 @@ class Standing(NamedTuple):
     """One of STATES: a run that is stopped has begun, one that is waiting has not."""
     iteration: int = 0
     seconds: float = 0.0
+    env_steps: int = 0
     reason: str = ""
     """Why it failed."""
 
     @property
     def work(self) -> tuple[float, float]:
-        """How much is done and how much there is: iterations, or seconds of a run that its time ends."""
+        """How much is done and how much there is: iterations, or what else ends the run, in seconds or steps."""
         config = self.run.config
         done, all_of_it = float(self.iteration), float(max(1, config.iterations))
         if config.minutes is not None:
             done, all_of_it = self.seconds, max(1.0, 60 * config.minutes)
+        elif config.env_steps is not None:
+            done, all_of_it = float(self.env_steps), float(config.env_steps)
         return (all_of_it if self.state == "done" else min(done, all_of_it)), all_of_it
 
     @property
@@ -96,7 +99,7 @@ def seconds_left(standings: Sequence[Standing], workers: int) -> float | None:
     for standing in standings:
         if standing.iteration and standing.seconds:
             for kind in standing.kinds:
-                speeds[kind].append(standing.seconds / standing.iteration)
+                speeds[kind].append(standing.seconds / max(1.0, standing.work[0]))
     if not speeds:
         return None
     rest = [0.0]
@@ -113,7 +116,8 @@ def results_of(root: Path, study: Study, *, tick: Callable[[], None] = lambda: N
     results, unfinished, timings = [], [], {}
     tasks = {run.task: run.config.task.make() for run in study.runs}
     for run in study.runs:
-        _, state, iteration, _, reason = standing_of(root, run)
+        standing = standing_of(root, run)
+        state, iteration, reason = standing.state, standing.iteration, standing.reason
         if state == "done":
             try:
                 results.append(_result(root, run, tasks[run.task]))

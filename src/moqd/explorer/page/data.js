@@ -60,8 +60,8 @@ function runOf(raw, index) {
     own: Boolean(raw.own),
     again: raw.again ?? "",
     gaits: raw.gaits,
-    /** What its actor may be asked for, where the page comes from a server: "preference", "feature" or null. */
-    asks: raw.asks ?? null,
+    /** What its actor may be asked for, where the page comes from a server: "preference", "feature", both or nothing. */
+    asks: raw.asks ?? [],
   };
 }
 

@@ -212,12 +212,12 @@ function drawPlayer() {
 
 function drawActor() {
   const { asks } = currentRun();
-  byId("actor").hidden = asks === null;
-  byId("ask").textContent = asks === "feature" && state.cell !== null ? `Ask the actor for cell ${state.cell}`
-    : "Ask the actor";
-  byId("ask").disabled = asks === "feature" && state.cell === null;
-  byId("ask").title = asks === "feature" ? "A new policy for this preference and the middle of the selected cell"
-    : "A new policy for this preference";
+  const ofCell = asks.includes("feature");
+  byId("actor").hidden = asks.length === 0;
+  byId("ask").textContent = ofCell && state.cell !== null ? `Ask the actor for cell ${state.cell}` : "Ask the actor";
+  byId("ask").disabled = ofCell && state.cell === null;
+  byId("ask").title = `A new policy for ${[...(asks.includes("preference") ? ["this preference"] : []),
+    ...(ofCell ? ["the middle of the selected cell"] : [])].join(" and ")}`;
   drawAnswer(byId("answer"), currentRun(), asked?.answer);
 }
 
@@ -323,8 +323,9 @@ async function select(cell, solution) {
 async function ask() {
   const run = currentRun();
   const text = (values) => [...values].map((value) => Number(value.toPrecision(6))).join(",");
-  const question = { run: run.index, preference: text(state.preference),
-    ...(run.asks === "feature" ? { feature: text(rowOf(run.centroid, state.cell, run.feature.length)) } : {}) };
+  const question = { run: run.index,
+    ...(run.asks.includes("preference") ? { preference: text(state.preference) } : {}),
+    ...(run.asks.includes("feature") ? { feature: text(rowOf(run.centroid, state.cell, run.feature.length)) } : {}) };
   const here = { question, answer: null, gait: PENDING };
   asked = here;
   drawActor();

@@ -150,10 +150,8 @@ function drawAnswer(host, run, answer) {
     const asked = answer.asked.length ? ` (asked ${written(answer.asked[i], high - low)})` : "";
     return line(clipped(name, label), `${written(answer.features[i], high - low)}${asked}`);
   });
-  const verdict = answer.enters ? `better than what cell ${answer.cell} has`
-    : `cell ${answer.cell} has solutions that are no worse`;
   host.replaceChildren(element("table", {}, element("tbody", {}, ...objectives, ...features)),
-    element("p", { class: "muted small" }, `Not in the archive: ${verdict}.`));
+    element("p", { class: "muted small" }, `Not in the archive: ${answer.verdict}.`));
 }
 
 /** For those who listen to the page; once only. */
@@ -235,8 +233,8 @@ function exportCommand(run, row) {
 
 /** The command that asks the actor and writes its policy to a file. */
 function askCommand(run, { preference, feature }) {
-  const asked = feature ? ` --feature ${feature}` : "";
-  return `moqd pick ${quoted(run.path)} --actor --preference ${preference}${asked} --export policy.npz${run.again}`;
+  const asked = [...(preference ? [`--preference ${preference}`] : []), ...(feature ? [`--feature ${feature}`] : [])];
+  return `moqd pick ${quoted(run.path)} --actor ${asked.join(" ")} --export policy.npz${run.again}`;
 }
 
 /** The call in Python that chooses by a preference, a rule and limits: in the archive, or in one cell of it. */
