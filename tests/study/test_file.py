@@ -539,7 +539,9 @@ def test_messages_stay_lines_of_a_length_to_be_read(tmp_path):
 
 
 def scale_of(algorithm):
-    return "iso_sigma" if hasattr(ALGORITHMS[algorithm].config, "iso_sigma") else "sigma"
+    """An option of it that may be any number."""
+    config = ALGORITHMS[algorithm].config
+    return next(name for name in ("iso_sigma", "sigma", "sparsity_weight") if hasattr(config, name))
 
 
 def a_correct_file_is_the_study_that_make_study_makes(folder):
@@ -548,7 +550,7 @@ def a_correct_file_is_the_study_that_make_study_makes(folder):
         robots = chance.choice([True, False])
         tasks = chance.sample([name for name, entry in TASKS.items() if entry.policies or not robots], 2)
         robots = all(TASKS[task].policies for task in tasks)
-        own = [name for name, entry in ALGORITHMS.items() if robots or not hasattr(entry.config, "pg_batch")]
+        own = [name for name, entry in ALGORITHMS.items() if robots or not entry.policies]
         algorithms = {label: Variant(label, {}) for label in chance.sample(own, 2)}
         algorithms |= {
             f"v{i}": Variant(base, {"num_cells": 50 + i, scale_of(base): chance.choice([0, 1, 0.25])})
@@ -620,6 +622,7 @@ def study_like(chance):
         "iterations": lambda: 3,
         "evaluations": lambda: 6400,
         "minutes": lambda: chance.choice([2.5, 0, "five"]),
+        "env_steps": lambda: chance.choice([1000, 0, 2.5]),
         "log_every": lambda: 5,
         "snapshot_every": lambda: 7,
         "task": lambda: {name: some(of_tasks) for name in chance.sample([*TASKS, "hoper-2"], 2)},
