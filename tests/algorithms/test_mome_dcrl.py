@@ -114,19 +114,22 @@ def test_offspring_know_their_aim_and_so_does_experience():
 
 
 @pytest.mark.slow  # a minute to compile
-def test_the_actor_of_dcg_me_is_learned_from_but_not_kept():
-    task = walk()
-    for name, enters in (("dcg-me", False), ("dcrl-me", True)):
-        entered = 0
-        for _, offspring, _, _, after in generations(name, task, 4):
+def test_an_actor_that_is_not_injected_is_learned_from_but_not_kept():
+    """As in DCG-ME; a passive archive takes what its actor does all the same."""
+    task, kept = walk(), {}
+    for injection in (False, True):
+        added = []
+        for _, offspring, _, info, after in generations("mome-dcrl", task, 4, injection=injection):
             is_actor = np.asarray(offspring.source) == Source.ACTOR
-            assert np.array_equal(offspring.enters, ~is_actor | enters)
-            own = np.asarray(after.active.archive.genotype[0].bias)[np.asarray(after.active.archive.valid)]
-            theirs = np.asarray(offspring.genotype[0].bias)[is_actor]
-            entered += sum(np.any(np.all(own == one, axis=1)) for one in theirs)
-            assert after.active.archive.fitness.shape[-1] == 1
-            assert after.archive.fitness.shape[-1] == 2
-        assert (entered > 0) == enters
+            assert np.array_equal(offspring.enters, ~is_actor | injection)
+            added += np.asarray(info.added)[is_actor].tolist()
+        assert len(added) == 9
+        assert int(after.experience.buffer.size) == 300, "the steps of all are learned from"
+        kept[injection] = any(added)
+    assert kept == {False: False, True: True}
+    for _, offspring, _, info, after in generations("dcg-me", task, 2):
+        assert after.active.archive.fitness.shape[-1] == 1
+    assert np.asarray(info.added)[np.asarray(offspring.source) == Source.ACTOR].any()
 
 
 def test_mistakes():

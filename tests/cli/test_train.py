@@ -60,7 +60,7 @@ def test_a_robot_from_the_command_line(tmp_path):
     assert run.task.config.episode_length == 30
     assert run.config.surroundings.devices == ("cpu", "cpu")
     assert list(run.reference_point) == [-1.5, -0.06]
-    assert list(run.metrics["evaluations"]) == [16, 64]
+    assert list(run.metrics["evaluations"]) == [16, 32, 48, 64]
     solutions = run.solutions()
     assert [layer.kernel.shape[1:] for layer in solutions.genotype] == [(11, 8), (8, 3)]
     replay = moqd.replay(run.task, jax.tree.map(lambda leaf: leaf[0], solutions.genotype))

@@ -242,7 +242,7 @@ def test_a_run_goes_on_though_its_evaluations_are_not_there(tmp_path):
         moqd.resume(tmp_path / "run", task=task, iterations=4)
     path.unlink()
     run = moqd.resume(tmp_path / "run", task=task, iterations=5)
-    assert run.metrics["iteration"].tolist() == [0, 3, 4, 5]
+    assert run.metrics["iteration"].tolist() == [0, 1, 2, 3, 4, 5]
     write_evaluations(tmp_path / "run", Ledger(replace(task, constraint_names=["c"])).evaluations)
     with pytest.warns(UserWarning, match="does not fit the task"):
         moqd.resume(tmp_path / "run", task=task, iterations=6)

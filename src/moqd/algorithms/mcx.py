@@ -20,7 +20,6 @@ Deviations:
 - Variation is that of the other algorithms here.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,8 +55,6 @@ class Memory(NamedTuple):
 def mcx(name: str, config: McxConfig, task: Task) -> Algorithm:
     centre, bounds = centroids(config.num_cells, task.feature_bounds), _bounds(task)
     around = (config.reach + 0.5) * _cell_width(config.num_cells, task)
-    # Products of many counts stay within 32 bits, and a power of two rounds nothing.
-    unit = 2.0 ** -round(math.log2(len(centre) * config.memory + 1) / 2)
 
     def empty_memory() -> Memory:
         shape = (len(centre), config.memory, task.num_objectives)
@@ -72,7 +69,7 @@ def mcx(name: str, config: McxConfig, task: Task) -> Algorithm:
             near = jnp.all(jnp.abs(centroid - centroid[cell][None, :]) <= jnp.asarray(around)[None, :], axis=1)
             anchors = jnp.where(near[:, None, None], memory.fitness, jnp.inf)
             anchors = jnp.concatenate([anchors.reshape(-1, solution.size), solution[None, :]])
-            better = t_domino(solution, anchors, unit) > t_domino(standing.fitness[cell], anchors, unit)
+            better = is_ahead(solution, standing.fitness[cell], anchors)
             enters = better | ~standing.valid[cell]
             place = jnp.where(enters, memory.num_written[cell] % config.memory, config.memory)  # which is dropped
             return enters & (jnp.arange(len(centre)) == cell), Memory(
@@ -86,10 +83,23 @@ def mcx(name: str, config: McxConfig, task: Task) -> Algorithm:
 
 
 def t_domino(
-    fitness: Float[Array, "objectives"], anchors: Float[Array, "anchors objectives"], unit: float = 1.0
-) -> Float[Array, ""]:
-    """The tournament dominance of a vector: how many anchors it matches or beats, multiplied over the objectives."""
-    return jnp.prod(jnp.sum(fitness[None, :] >= anchors, axis=0, dtype=jnp.float32) * unit)
+    fitness: Float[Array, "objectives"], anchors: Float[Array, "anchors objectives"]
+) -> tuple[Int[Array, ""], Float[Array, ""]]:
+    """The tournament dominance of a vector: how many anchors it matches or beats, multiplied over the objectives.
+
+    As an exponent of 2 and a mantissa, because products of many counts are beyond what a float holds.
+    """
+    mantissa, exponent = jnp.frexp(jnp.sum(fitness[None, :] >= anchors, axis=0, dtype=jnp.float32))
+    product, carried = jnp.frexp(jnp.prod(mantissa))
+    return jnp.where(product > 0, jnp.sum(exponent) + carried, jnp.iinfo(jnp.int32).min), product
+
+
+def is_ahead(
+    one: Float[Array, "objectives"], other: Float[Array, "objectives"], anchors: Float[Array, "anchors objectives"]
+) -> Bool[Array, ""]:
+    """Whether the tournament dominance of one is higher than that of the other."""
+    (exponent, mantissa), (their_exponent, theirs) = t_domino(one, anchors), t_domino(other, anchors)
+    return (exponent > their_exponent) | ((exponent == their_exponent) & (mantissa > theirs))
 
 
 def _bounds(task: Task) -> Float[np.ndarray, "2 features"]:

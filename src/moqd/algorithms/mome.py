@@ -39,6 +39,8 @@ from moqd.variation.mixture import Credit, VariationConfig
 CellSelection = Literal["uniform", "gain"]
 MEMORY = 0.95
 """How much of what a cell has gained still counts one iteration later."""
+FOCUS = 2.0
+"""The power of the expected gain that cells are selected in proportion to."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class MomeConfig(VariationConfig, ArchiveConfig):
     guided: bool = field(default=False, metadata={"before": False})
     """Whether a small population, kept as in NSGA-II, leads the way to the best front and to feasible solutions."""
     cell_selection: CellSelection = field(default="uniform", metadata={"before": "uniform"})
-    """How cells are selected: uniformly, or by gain, where nine of ten are drawn in proportion to the hypervolume that
-    an offspring has lately added to them on average."""
+    """How cells are selected: uniformly, or by gain, where nine of ten are drawn in proportion to the square of the
+    hypervolume that an offspring has lately added to them on average."""
 
 
 class CellGains(NamedTuple):
@@ -120,7 +122,7 @@ def mome(name: str, config: MomeConfig, task: Task) -> Algorithm:
         known = jnp.any(archive.valid if guide is None else guide.population.valid)
 
         def select_parents(key: Key) -> Parents:
-            select_members = partial(select, worth=state.gains and state.gains.expected)
+            select_members = partial(select, worth=state.gains and state.gains.expected**FOCUS)
             if guide is None:
                 return select_members(key, archive, num_parents * batch)
             return select_guided(key, archive, guide, task, batch, num_parents, select_members)
