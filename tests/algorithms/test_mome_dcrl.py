@@ -118,17 +118,17 @@ def test_an_actor_that_is_not_injected_is_learned_from_but_not_kept():
     """As in DCG-ME; a passive archive takes what its actor does all the same."""
     task, kept = walk(), {}
     for injection in (False, True):
-        added = []
-        for _, offspring, _, info, after in generations("mome-dcrl", task, 4, injection=injection):
-            is_actor = np.asarray(offspring.source) == Source.ACTOR
-            assert np.array_equal(offspring.enters, ~is_actor | injection)
-            added += np.asarray(info.added)[is_actor].tolist()
+        made = list(generations("mome-dcrl", task, 4, injection=injection))
+        is_actor = [np.asarray(offspring.source) == Source.ACTOR for _, offspring, *_ in made]
+        for which, (_, offspring, *_) in zip(is_actor, made, strict=True):
+            assert np.array_equal(offspring.enters, ~which | injection)
+        added = np.concatenate([np.asarray(one[3].added)[which] for which, one in zip(is_actor, made, strict=True)])
         assert len(added) == 9
-        assert int(after.experience.buffer.size) == 300, "the steps of all are learned from"
-        kept[injection] = any(added)
+        assert int(made[-1][4].experience.buffer.size) == 300, "the steps of all are learned from"
+        kept[injection] = added.any()
     assert kept == {False: False, True: True}
-    for _, offspring, _, info, after in generations("dcg-me", task, 2):
-        assert after.active.archive.fitness.shape[-1] == 1
+    *_, (_, offspring, _, info, after) = generations("dcg-me", task, 2)
+    assert after.active.archive.fitness.shape[-1] == 1
     assert np.asarray(info.added)[np.asarray(offspring.source) == Source.ACTOR].any()
 
 
