@@ -54,13 +54,13 @@ class Recorder(moqd.Callback):
 
 
 def test_cells_of_a_grid(tmp_path):
-    task = bowl(feature_bounds=[(0.0, 1.0), (0.0, 0.9)])
+    task = bowl(feature_bounds=[(0.0, 1.0), (0.0, 0.6)])
     with pytest.warns(UserWarning, match=r"solutions are outside of the bounds of 'y'"):
         run = moqd.run("mome", task, num_cells=(4, 5), ga_batch=64, iterations=5, out=tmp_path / "run")
     assert run.archive.valid.shape == (20, 50)
     solutions = run.solutions()
     assert len(solutions.cell) > 20
-    inside = np.clip(solutions.features, 0, [1, 0.9])
+    inside = np.clip(solutions.features, 0, [1, 0.6])
     counts = np.histogram2d(*inside.T, bins=(4, 5), range=task.feature_bounds)[0]
     assert np.array_equal(np.bincount(solutions.cell, minlength=20).reshape(4, 5), counts)
     again = moqd.load_run(tmp_path / "run", task=task)
@@ -276,7 +276,7 @@ def test_an_interrupted_run_keeps_what_it_found(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "nothing says when the run ends; give iterations, evaluations, minutes or patience"),
+        ({}, "nothing says when the run ends; give iterations, evaluations, minutes, env_steps or patience"),
         (
             {"iterations": 1, "evaluations": 2},
             "evaluations is 2; give one of the two and not the other",

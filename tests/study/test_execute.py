@@ -419,7 +419,7 @@ def test_a_damaged_outcome_is_a_failure(tmp_path):
     folder.mkdir(parents=True)
     assert standing_of(tmp_path, run).state == "waiting"
     write_outcome(folder, "failed", "why")
-    assert standing_of(tmp_path, run)[1:] == ("failed", 0, 0.0, "why")
+    assert standing_of(tmp_path, run)[1:] == ("failed", 0, 0.0, 0, "why")
     (folder / "outcome.json").write_text("{")
     assert standing_of(tmp_path, run).state == "failed"
 

@@ -30,7 +30,7 @@ QUANTITY = "viridis"
 BLACK = "#000000"
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", BLACK)
 LINES = ("-", "--", "-.", ":")
-MARKERS = {"-": "os^Dv*X", "--": "os^Dv*X", "-.": "8p<d>hP", ":": "8p<d>hP"}
+MARKERS = {"-": "os^Dv*X", "--": "os^Dv*X", "-.": "8p<d>hP", ":": "1234+x|"}
 """By line, one for each colour."""
 HATCHES = {"-": "", "--": "/////", "-.": "...", ":": "xxxx"}
 
