@@ -91,10 +91,10 @@ def interrupted(algorithm, task, folder, *, at, **arguments) -> moqd.Run:
 
 FIRST = list({entry.build.func: name for name, entry in reversed(ALGORITHMS.items())}.values())
 """One of each kind: the others are the same with other options."""
-RELATED = ["mome-pgx", *(name for name in ALGORITHMS if name not in FIRST)]
+RELATED = ["mome-pgx", "mome-dcrl", "dcrl-me", *(name for name in ALGORITHMS if name not in FIRST)]
 
 
-@pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=[*RELATED, "mome", "pga-me", "spea2"]))
+@pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=[*RELATED, "mome", "pga-me", "pg-morl", "spea2"]))
 def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     task = walk(3) if name in LEARNERS else moqd.make_task("dtlz2-5")
     algorithm = small(name, task)
@@ -127,7 +127,7 @@ def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     "name",
     quick(
         dict.fromkeys([*OTHERS, *FIRST]),
-        except_for=[*RELATED, "mome", "mo-cma-mae", "nsga2", "pga-me", "pg-morl", "spea2"],
+        except_for=[*RELATED, "mome", "mo-cma-mae", "nsga2", "pga-me", "pg-morl", "spea2", "mcx", "move"],
     ),
 )
 def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(name, tmp_path):

@@ -41,6 +41,7 @@ def test_time_is_shared_by_what_it_gains(cost, by_chance, by_learning, deserved)
     assert time == pytest.approx(deserved, abs=0.06)
 
 
+@pytest.mark.slow  # compiles MOME-P2C once more
 def test_generations_by_chance_train_nothing_and_are_all_by_chance():
     task = walk()
     algorithm = small("mome-p2c", task, learn_every=3)
@@ -75,6 +76,7 @@ def test_a_run_whose_costs_were_measured_is_resumed_and_repeated_bit_for_bit(tmp
         jax.tree.map(np.testing.assert_array_equal, run.archive, other.archive)
 
 
+@pytest.mark.slow  # compiles MOME-P2C once more
 def test_without_a_limit_of_time_only_evaluations_count(tmp_path):
     """Then all generations cost the same, and nothing is measured: two runs are the same."""
     task, limit = walk(), {"iterations": 16, "log_every": 4}

@@ -122,6 +122,7 @@ def spheres(num_objectives=10, parameters=10):
     )
 
 
+@pytest.mark.slow  # a run of its own
 def test_fifty_elites_improve_all_of_ten_objectives():
     """The best distance from each of ten points, also compared with as many random solutions."""
     task, iterations = spheres(), 60

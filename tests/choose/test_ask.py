@@ -1,5 +1,7 @@
 """The actor of a run, asked for what its archive does not have."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,17 +29,20 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def run_of(tmp_path_factory):
+    """The run of an algorithm, which is made once."""
     folder = tmp_path_factory.mktemp("asked")
-    return {
-        name: moqd.run(moqd.make_algorithm(name, walk(), **SMALL), walk(), iterations=3, out=folder / name)
-        for name in ("mome-p2c", "mome-dcrl", "dcrl-me")
-    }
+
+    @cache
+    def made(name):
+        return moqd.run(moqd.make_algorithm(name, walk(), **SMALL), walk(), iterations=3, out=folder / name)
+
+    return made
 
 
-@pytest.mark.parametrize("name", ["mome-p2c", "mome-dcrl"])
-def test_the_answer_is_the_actor_there_and_what_it_is_worth(runs, name):
-    run, task = runs[name], walk()
+@pytest.mark.parametrize("name", [pytest.param("mome-p2c", marks=pytest.mark.slow), "mome-dcrl"])
+def test_the_answer_is_the_actor_there_and_what_it_is_worth(run_of, name):
+    run, task = run_of(name), walk()
     feature = [0.7] if name == "mome-dcrl" else None
     answer = moqd.ask_actor(run, [3, 1], feature=feature)
     assert answer.preference == (0.75, 0.25)
@@ -60,27 +65,25 @@ def test_the_answer_is_the_actor_there_and_what_it_is_worth(runs, name):
     assert moqd.ask_actor(run.path, [3, 1], feature=feature, task=task).objectives == answer.objectives
 
 
-def test_what_may_be_asked_for(runs):
+@pytest.mark.slow  # compiles two more
+def test_what_may_be_asked_for_depends_on_the_actor(run_of):
     both = ["preference", "feature"]
-    assert {name: asks_for(run) for name, run in runs.items()} == {
-        "mome-p2c": both[:1],
-        "mome-dcrl": both,
-        "dcrl-me": both[1:],
-    }
-
-
-def test_what_cannot_be_asked_is_one_sentence(runs, tmp_path):
+    asked = {"mome-p2c": both[:1], "mome-dcrl": both, "dcrl-me": both[1:]}
+    assert {name: asks_for(run_of(name)) for name in asked} == asked
     with pytest.raises(moqd.InputError, match="the actor of 'mome-p2c' takes a preference and no feature"):
-        moqd.ask_actor(runs["mome-p2c"], feature=[0.5])
-    with pytest.raises(moqd.InputError, match="the actor of 'mome-dcrl' takes a feature; give 1 numbers, for right"):
-        moqd.ask_actor(runs["mome-dcrl"])
+        moqd.ask_actor(run_of("mome-p2c"), feature=[0.5])
     with pytest.raises(moqd.InputError, match="maximises the sum of the objectives and takes no preference"):
-        moqd.ask_actor(runs["dcrl-me"], [1, 2], feature=[0.5])
-    answer = moqd.ask_actor(runs["dcrl-me"], feature=[0.5])
+        moqd.ask_actor(run_of("dcrl-me"), [1, 2], feature=[0.5])
+    answer = moqd.ask_actor(run_of("dcrl-me"), feature=[0.5])
     assert answer.preference == ()
     assert "asked for right=0.5: " in repr(answer)
+
+
+def test_what_cannot_be_asked_is_one_sentence(run_of, tmp_path):
+    with pytest.raises(moqd.InputError, match="the actor of 'mome-dcrl' takes a feature; give 1 numbers, for right"):
+        moqd.ask_actor(run_of("mome-dcrl"))
     with pytest.raises(moqd.InputError, match="give 2 weights"):
-        moqd.ask_actor(runs["mome-p2c"], [1, 2, 3])
+        moqd.ask_actor(run_of("mome-dcrl"), [1, 2, 3], feature=[0.5])
     with pytest.raises(moqd.InputError, match="not in a folder"):
         moqd.ask_actor(moqd.run("mome", walk(), iterations=1, ga_batch=8, num_cells=8))
     run = moqd.run("mome", walk(), iterations=1, ga_batch=8, num_cells=8, out=tmp_path / "run")

@@ -32,6 +32,7 @@ def forgotten():
         loaded.clear()
 
 
+@pytest.mark.slow  # compiles a generation part by part
 def test_a_task_of_ones_own(tmp_path, capsys, monkeypatch, forgotten):
     (tmp_path / "mine.py").write_text(TASK)
     spec, run = f"{tmp_path / 'mine.py'}:task", str(tmp_path / "run")

@@ -338,6 +338,7 @@ def test_explore_writes_one_file_within_its_budget(robot, tmp_path, capsys):
     assert (robot.path / "explorer.html").stat().st_size < out.stat().st_size
 
 
+@pytest.mark.slow  # a process for each
 def test_mistakes_of_explore_are_one_sentence(robot, tmp_path, capsys):
     other = moqd.make_task("arm-2", num_joints=3)
     moqd.run(moqd.make_algorithm("mome", other, num_cells=4, ga_batch=8), other, iterations=1, out=tmp_path / "arm")

@@ -18,7 +18,14 @@ DESIGNS = [
     np.array([0.5, 15, "glass"], object),
     {"material": "oak", "turns": 3, "wire": 2.5},  # as the second
 ]
-SMALL = {"ga_batch": 16, "num_cells": 4, "front_length": 3, "variation": "iso-line", "guided": False}
+SMALL = {
+    "ga_batch": 16,
+    "num_cells": 4,
+    "front_length": 3,
+    "variation": "iso-line",
+    "guided": False,
+    "cell_selection": "uniform",
+}
 
 
 def spring(calls=None, **changes):

@@ -34,7 +34,7 @@ NUM_DESIGNS = 14 * 8 * 4 * 3
 TINY = NAMES | {"bounds": {"teeth": moqd.Integer(0, 3), "material": moqd.Categorical("steel", "oak", "glass")}}
 BATCH = 24
 OPTIONS = {
-    "mome": {"ga_batch": BATCH, "num_cells": 8, "front_length": 5},
+    "mome": {"ga_batch": BATCH, "num_cells": 8, "front_length": 5, "guided": False, "cell_selection": "uniform"},
     "nsga2-small": {"population": BATCH, "num_cells": 8},
     "spea2-small": {"population": BATCH, "num_cells": 8},
 }

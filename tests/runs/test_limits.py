@@ -33,7 +33,14 @@ def clock(monkeypatch):
 
 def tiny(task):
     return moqd.make_algorithm(
-        "mome", task, ga_batch=16, num_cells=4, front_length=3, variation="iso-line", guided=False
+        "mome",
+        task,
+        ga_batch=16,
+        num_cells=4,
+        front_length=3,
+        variation="iso-line",
+        guided=False,
+        cell_selection="uniform",
     )
 
 
@@ -150,6 +157,7 @@ def test_patience_ends_a_run_that_has_found_all():
         front_length=5,
         num_cells=1,
         guided=False,
+        cell_selection="uniform",
         variation="iso-line",
         patience=4,
         iterations=100,

@@ -91,6 +91,7 @@ def test_failures_and_mistakes(task):
         moqd.run(moqd.make_algorithm("mome", task, **OPTIONS), task, iterations=1)
 
 
+@pytest.mark.slow  # compiles defaults
 def test_everything_fails(task):
     said = "failed in the first 3 batches: it was told to have failed"
     with moqd.Optimizer(task, ga_batch=2, num_cells=5) as optimizer:

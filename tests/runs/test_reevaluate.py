@@ -83,6 +83,7 @@ def test_luck_does_not_survive_and_merit_does(tmp_path):
     assert f"{again.survival:.1%}" in report.replace("\\", "")
 
 
+@pytest.mark.slow  # draws figures
 def test_a_report_of_an_uncertain_task_evaluates_anew(tmp_path):
     run = run_of(moqd.FunctionTask(on_host, noisy=True, resamples=2, **NAMES), tmp_path / "run")
     number, said = int(run.metrics["num_solutions"][-1]), []

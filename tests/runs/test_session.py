@@ -17,7 +17,9 @@ from moqd.tasks.evaluate import evaluate_first
 
 
 def small(task):
-    return moqd.make_algorithm("mome", task, ga_batch=16, num_cells=10, front_length=5)
+    """Without what takes long to compile."""
+    options = {"num_cells": 10, "front_length": 5, "guided": False, "cell_selection": "uniform"}
+    return moqd.make_algorithm("mome", task, ga_batch=16, **options)
 
 
 def bowl(traceable: bool = True, **changes):
@@ -94,7 +96,7 @@ def test_an_empty_archive_is_told(tmp_path):
     distances = bowl(traceable=False).function
     task = bowl(traceable=False, constraint_names=["c"])
     task = replace(task, function=lambda x: (*distances(x), [1.0]))
-    settings = {"ga_batch": 16, "num_cells": 10, "guided": False, "variation": "iso-line"}
+    settings = {"ga_batch": 16, "num_cells": 10, "guided": False, "cell_selection": "uniform", "variation": "iso-line"}
     with pytest.warns(UserWarning, match="archive is empty: none of 48 evaluations satisfied all .*; loosen") as told:
         run = moqd.run("mome", task, iterations=2, out=tmp_path / "run", **settings)
     assert len(told) == 1
@@ -127,6 +129,7 @@ def test_a_host_function_runs_the_same_algorithm():
     np.testing.assert_allclose(compiled.archive.fitness, hosted.archive.fitness, atol=1e-6)
 
 
+@pytest.mark.slow  # compiles defaults
 def test_names_are_enough():
     settings = {"iterations": 2, "ga_batch": 16, "num_cells": 10}
     named, made = (moqd.run("mome", task, **settings) for task in ("arm-2", moqd.make_task("arm-2")))
@@ -178,8 +181,6 @@ def test_a_run_is_written_and_loaded(tmp_path):
         "iso_sigma": 0.05,
         "line_sigma": 0.5,
         "crowding": True,
-        "guided": True,
-        "cell_selection": "gain",
     }
     assert loaded.config.seed == 7
     assert loaded.task.reference_point == (2.0, 0.4)

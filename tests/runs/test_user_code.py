@@ -97,6 +97,7 @@ def said(capsys):
     return " ".join((captured.out + captured.err).split())
 
 
+@pytest.mark.slow  # a study of such a task is quick enough
 def test_a_run_of_a_task_from_a_file(here, capsys):
     assert main([*TRAIN, "--task", "gear.py:task"]) == 0
     config = json.loads((here / "run" / "config.json").read_text())

@@ -225,6 +225,7 @@ def test_no_features_are_one_cell():
     np.testing.assert_allclose(evaluation.fitness, evaluated().fitness, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow  # compiles twice
 def test_a_run_continues_with_episodes_of_the_same_kind_only(tmp_path):
     task = cart_task()
     moqd.run("mome", task, iterations=1, ga_batch=4, num_cells=4, out=tmp_path / "run")
