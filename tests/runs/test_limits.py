@@ -123,6 +123,8 @@ def test_environment_steps_are_a_budget(tmp_path):
     assert_same(more, whole)
     with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'walk' counts no steps"):
         moqd.run("mome", walk(), ga_batch=16, num_cells=4, env_steps=10)
+    with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'walk' counted no steps"):
+        moqd.run("mome", Walk(**(fields | {"traceable": False})), ga_batch=16, num_cells=4, env_steps=10)
     with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'bowl' counts no steps"):
         moqd.run(tiny(bowl()), bowl(), env_steps=10)
 

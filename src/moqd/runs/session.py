@@ -262,6 +262,11 @@ class Session:
             return ""
         if config.minutes is not None and self._seconds() >= 60 * config.minutes:
             return f"ended at iteration {iteration}, because its time ({config.minutes:g} min) is over."
+        if config.env_steps is not None and not self._loop.total_steps:  # of a task on the host, only now it is known
+            raise InputError(
+                f"env_steps is {config.env_steps}, but task {config.task.name!r} counted no steps; give evaluations "
+                "instead, or have its evaluate return num_steps."
+            )
         if config.env_steps is not None and self._loop.total_steps >= config.env_steps:
             return f"ended at iteration {iteration}, because its {config.env_steps:,} environment steps are made."
         if config.patience is not None:
