@@ -94,7 +94,9 @@ FIRST = list({entry.build.func: name for name, entry in reversed(ALGORITHMS.item
 RELATED = ["mome-pgx", "mome-dcrl", "dcrl-me", *(name for name in ALGORITHMS if name not in FIRST)]
 
 
-@pytest.mark.parametrize("name", quick(ALGORITHMS, except_for=[*RELATED, "mome", "pga-me", "pg-morl", "spea2"]))
+@pytest.mark.parametrize(
+    "name", quick(ALGORITHMS, except_for=[*RELATED, "mome", "mome-p2c", "pga-me", "pg-morl", "spea2"])
+)
 def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     task = walk(3) if name in LEARNERS else moqd.make_task("dtlz2-5")
     algorithm = small(name, task)
@@ -144,7 +146,8 @@ def test_an_algorithm_improves_and_repeats_itself_also_when_it_is_interrupted(na
 
 
 @pytest.mark.parametrize(
-    "name", quick([name for name in FIRST if name in OTHERS], except_for=["mo-cma-mae", "nsga2", "spea2"])
+    "name",
+    quick([name for name in FIRST if name in OTHERS], except_for=["mcx", "mo-cma-mae", "move", "nsga2", "spea2"]),
 )
 def test_failed_evaluations_never_survive(name):
     """Half of all evaluations fail, and all of the first batch."""

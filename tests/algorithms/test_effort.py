@@ -59,6 +59,7 @@ def test_generations_by_chance_train_nothing_and_are_all_by_chance():
     assert losses[3] == losses[4] == losses[5] != losses[6]
 
 
+@pytest.mark.slow
 def test_a_run_whose_costs_were_measured_is_resumed_and_repeated_bit_for_bit(tmp_path):
     """Measured, so no two runs need be the same; but each can be repeated from what config.json says, as a whole or
     in parts."""

@@ -70,6 +70,7 @@ def offspring_of(number):
     return Offspring(genotype, jnp.ones((number, 2)) / 2, jnp.full(number, Source.GA))
 
 
+@pytest.mark.slow
 def test_cells_lend_their_least_infeasible_solution_until_they_have_a_feasible_one():
     centroid, bounds = jnp.array([[0.25], [0.75]]), jnp.array([[0.0], [1.0]])
     offspring = offspring_of(4)

@@ -151,6 +151,7 @@ def test_products_of_many_counts_stay_within_32_bits():
     assert all(info.added.all() for _, info in told(algorithm, evaluations))
 
 
+@pytest.mark.slow
 def test_in_a_run_it_keeps_balanced_solutions():
     """On a problem of the paper: few solutions of the front of its cell are more balanced than an elite.
 

@@ -107,6 +107,7 @@ def test_pytrees_without_bounds_have_steps_of_their_own_size():
     assert run.metrics["coverage"][-1] > 0.5
 
 
+@pytest.mark.slow
 def test_emitters_may_be_beyond_the_bounds_within_which_they_are_evaluated():
     """The best solutions of every cell have 8 of 10 parameters at 0."""
 
@@ -132,6 +133,7 @@ def test_many_parameters_have_diagonal_covariances():
     assert state.emitters.covariance.shape == (2, 101)
 
 
+@pytest.mark.slow
 def test_whole_numbers_do_not_freeze_it():
     """The features are whole numbers alone, so that a step within their parts finds nothing new."""
 

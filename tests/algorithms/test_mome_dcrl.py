@@ -57,6 +57,7 @@ def test_rewards_are_worth_less_the_further_the_feature_is_from_the_aim():
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_objectives", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_actions_follow_the_feature_that_is_asked_for(num_objectives):
     """One step, whose feature is the action and whose rewards are all the same: the best action is the aim itself."""

@@ -44,6 +44,7 @@ def scipys(x, y, counts, highest):
     return least_squares(residuals, first, loss="soft_l1", f_scale=SOFT, bounds=bounds).cost
 
 
+@pytest.mark.slow
 def test_the_fit_is_at_least_as_good_as_scipys(rng):
     """Curves with noise and outliers, of which each sample counts more or less."""
     sets = []

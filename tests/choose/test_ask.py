@@ -80,12 +80,13 @@ def test_what_may_be_asked_for_depends_on_the_actor(run_of):
 
 
 def test_what_cannot_be_asked_is_one_sentence(run_of, tmp_path):
+    plain = {"iterations": 1, "ga_batch": 8, "num_cells": 8, "guided": False, "cell_selection": "uniform"}
     with pytest.raises(moqd.InputError, match="the actor of 'mome-dcrl' takes a feature; give 1 numbers, for right"):
         moqd.ask_actor(run_of("mome-dcrl"))
     with pytest.raises(moqd.InputError, match="give 2 weights"):
         moqd.ask_actor(run_of("mome-dcrl"), [1, 2, 3], feature=[0.5])
     with pytest.raises(moqd.InputError, match="not in a folder"):
-        moqd.ask_actor(moqd.run("mome", walk(), iterations=1, ga_batch=8, num_cells=8))
-    run = moqd.run("mome", walk(), iterations=1, ga_batch=8, num_cells=8, out=tmp_path / "run")
+        moqd.ask_actor(moqd.run("mome", walk(), **plain))
+    run = moqd.run("mome", walk(), **plain, out=tmp_path / "run")
     with pytest.raises(moqd.InputError, match="is of algorithm 'mome', which has no actor that can be asked"):
         moqd.ask_actor(run)

@@ -222,6 +222,7 @@ def test_what_is_no_policy_says_so():
         chosen.replay()
 
 
+@pytest.mark.slow
 def test_a_fresh_evaluation_of_a_function_is_the_same_again():
     task = moqd.FunctionTask(
         lambda x: ([x[0], -x[1]], [x[0]]),

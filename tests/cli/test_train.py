@@ -29,6 +29,7 @@ def test_train_writes_a_run_and_a_picture(tmp_path, capsys):
     assert f"holds a run already; continue that with: moqd resume {folder}, or write to" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("odd_task")
 def test_known_designs_and_no_time_for_more_with_several_seeds(tmp_path, capsys):
     designs, small = tmp_path / "designs.csv", ["--ga-batch", "8", "--num-cells", "4"]

@@ -329,6 +329,7 @@ def test_mistakes_of_pick_are_one_sentence(robot, capsys, arguments, says):
     assert says in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_explore_writes_one_file_within_its_budget(robot, tmp_path, capsys):
     out = tmp_path / "page.html"
     assert main(["explore", str(robot.path), "--out", str(out), "--budget", "6"]) == 0

@@ -214,6 +214,7 @@ def test_the_difference_of_hypervolume(browser, tmp_path):
     assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_the_training_is_shown(browser, tmp_path):
     task = moqd.make_task("arm-2")
     algorithm = moqd.make_algorithm("mome", task, num_cells=8, ga_batch=8)

@@ -175,6 +175,7 @@ def test_other_methods_and_garbage(server):
     assert ask(server, f"/?token={token_of(server)}")[0] == 200
 
 
+@pytest.mark.slow
 def test_200_requests_at_once(server):
     token = token_of(server)
     targets = [f"/gait?run=0&solution={i % 5}&token={token}" if i % 2 else f"/?token={token}" for i in range(200)]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.stats import norm
 
 from moqd.core.networks import Policy, apply_policy
@@ -108,6 +109,7 @@ def test_the_probability_is_that_of_the_normal_distribution(rng):
     np.testing.assert_allclose(log_probability(networks, jnp.asarray(obs), action), expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_without_episodes_a_learner_stays_what_it_is(rng):
     """...and what another one of the stack learns does not depend on it."""
     learners, episodes = stacked(2), random_episodes(rng, 2, 4, 10)

@@ -215,5 +215,6 @@ def test_losses_tell_when_a_parameter_is_not_finite():
     assert not np.isfinite(TRAIN(jax.random.key(0), spoiled, fine, CONFIG)[1].critic)
 
 
+@pytest.mark.slow
 def test_preferences_of_one_objective_are_one():
     assert (preferences.uniform(jax.random.key(0), 100, 1) == 1).all()

@@ -66,6 +66,7 @@ def equal(one, other):
     )
 
 
+@pytest.mark.slow
 def test_the_newest_two_are_kept_and_nothing_else(saved):
     folders = sorted((saved.folder / "checkpoints").iterdir())
     assert [path.name for path in folders] == ["00000002", "00000003"]

@@ -98,6 +98,7 @@ def test_files_of_earlier_versions_say_less(config):
         earlier.task.make_or_check(Path("run"), moqd.make_task("arm-2", num_joints=4))
 
 
+@pytest.mark.slow
 def test_a_plan_is_the_config_of_its_run(config, tmp_path):
     variant = Variant("mome", {"num_cells": [2, 3], "ga_batch": 8})
     study = make_study("x", tasks={"arm-2": {"num_joints": 3}}, algorithms={"v": variant}, seeds=[7], iterations=1)

@@ -295,6 +295,7 @@ def plain(tmp_path_factory) -> moqd.Run:
     return moqd.run("mome", task, **few, **PAPER, out=tmp_path_factory.mktemp("plain") / "run")
 
 
+@pytest.mark.slow
 def test_a_function_has_offspring_and_nothing_more(plain):
     before = content(plain.path)
     found = moqd.diagnose(plain, generations=2)

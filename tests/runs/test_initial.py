@@ -140,6 +140,7 @@ def test_unknown_feature_bounds_are_learned_and_kept(tmp_path):
     assert beginning(task, None, tmp_path / "seed-3", 0).task.feature_bounds == first
 
 
+@pytest.mark.slow
 def test_learned_bounds_hold_the_designs_of_the_user():
     """Which random solutions hardly ever come near."""
     calls, learned = [], r"learned from 64 random solutions and 2 designs of start: coil"

@@ -183,6 +183,7 @@ def test_a_resumed_run_evaluates_only_what_is_missing(tmp_path, at):
     assert len(told[0]) == run.metrics["failed_evaluations"][-1] > 0
 
 
+@pytest.mark.slow
 def test_a_finished_run_keeps_what_its_older_checkpoint_needs(tmp_path):
     """If the newer one is damaged, the run goes on from there, and evaluates nothing again."""
     calls = []

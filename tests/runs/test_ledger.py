@@ -116,6 +116,7 @@ def test_a_space_without_new_designs_is_no_reason_to_stop(name):
         np.testing.assert_allclose(objectives, worth(values["teeth"], values["teeth"] + 1, 0, values["material"])[0])
 
 
+@pytest.mark.slow
 def test_failures_that_are_known_do_not_stop_a_run():
     """In a space of two designs of which one fails, a batch is often of that one alone."""
 
@@ -130,6 +131,7 @@ def test_failures_that_are_known_do_not_stop_a_run():
     assert run.metrics["reused_evaluations"][-1] == 29
 
 
+@pytest.mark.slow
 def test_real_parameters_are_as_without_a_ledger(monkeypatch):
     def function(x):
         return [x[0] - x[1] ** 2, x[1] + x[2]], [x[2]]
@@ -308,7 +310,7 @@ def vector_of(task, design):
 @pytest.mark.parametrize(
     ("what", "where"),
     only(
-        [("other code", "run"), ("other values in its closure", "in memory")],
+        [("other values in its closure", "in memory")],
         [
             (what, where)
             for what in ("other code", "other values in its closure", "another name", "an object that may be anything")
@@ -488,6 +490,7 @@ def test_nobody_is_asked_for_the_same_design_twice(tmp_path, rng):
     assert same(found.archive, expected.archive)
 
 
+@pytest.mark.slow
 def test_where_results_vary_one_is_asked_again():
     told = []
     with moqd.Optimizer(moqd.FunctionTask(None, noisy=True, **TINY), ga_batch=4, num_cells=4) as optimizer:
@@ -588,6 +591,7 @@ def test_it_grows_and_goes_back(tmp_path):
     assert asked == list(range(3500, 5000))
 
 
+@pytest.mark.slow
 def test_a_run_compiles_its_programs_once():
     """Also where a repeat gave its place to a new design, so that offspring come from the host."""
     task = moqd.FunctionTask(worth, **NAMES)

@@ -51,6 +51,7 @@ def whole():
     return moqd.run(tiny(task), task, iterations=20)
 
 
+@pytest.mark.slow
 def test_the_time_is_kept_saved_and_extended(clock, whole, tmp_path):
     """A call takes a second, so a batch takes 16, and a minute is over in the third iteration after the first batch."""
     task = bowl(traceable=False)
@@ -77,6 +78,7 @@ def test_the_time_is_kept_saved_and_extended(clock, whole, tmp_path):
     assert_same(last, whole)
 
 
+@pytest.mark.slow
 def test_chunks_meet_the_time_and_log_points_grow(clock, monkeypatch):
     """0.1 s an iteration, so a minute is 600; compiled chunks, which cannot be interrupted, end there."""
     advance, task = Loop.advance, bowl()

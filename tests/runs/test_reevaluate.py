@@ -108,6 +108,7 @@ def test_every_task_knows_resamples():
         moqd.make_task("arm-2", resamples=0)
 
 
+@pytest.mark.slow
 def test_as_often_as_in_the_run_and_never_other_than_is_said(tmp_path):
     task = moqd.FunctionTask(fixed, **NAMES)
     run = run_of(task, tmp_path / "run")

@@ -25,7 +25,7 @@ def by_brute_force(run, num_cells):
     return cells
 
 
-@pytest.mark.parametrize("num_cells", [40, (3, 2)])
+@pytest.mark.parametrize("num_cells", [pytest.param(40, marks=pytest.mark.slow), (3, 2)])
 def test_against_brute_force(spring_run, num_cells, tmp_path):  # noqa: F811
     expected = by_brute_force(spring_run, num_cells)
     assert max(map(len, expected.values())) <= spring_run.archive.valid.shape[1]

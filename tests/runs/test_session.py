@@ -55,6 +55,7 @@ class Recorder(moqd.Callback):
         self.events.append(("end", run.metrics["iteration"][-1]))
 
 
+@pytest.mark.slow
 def test_cells_of_a_grid(tmp_path):
     task = bowl(feature_bounds=[(0.0, 1.0), (0.0, 0.6)])
     with pytest.warns(UserWarning, match=r"solutions are outside of the bounds of 'y'"):
@@ -116,6 +117,7 @@ def test_an_algorithm_that_adds_nothing_is_told():
         moqd.run(algorithm._replace(tell=tell), task, iterations=2)
 
 
+@pytest.mark.slow
 def test_log_points_do_not_change_the_result():
     task = moqd.make_task("arm-2")
     one, other = (moqd.run(small(task), task, iterations=20, log_every=n) for n in (3, 20))

@@ -85,6 +85,7 @@ def assert_same(found, expected):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SOME, pytest.param("nsga2", marks=pytest.mark.slow)])
 def test_every_part_has_a_time_for_each_iteration(name):
     content, programs = timed(name).content, timed(name).programs

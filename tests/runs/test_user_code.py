@@ -275,6 +275,7 @@ def test_a_config_without_a_docstring_has_a_heading_in_the_help(here, capsys):
     assert "HalfRandomConfig(" not in text
 
 
+@pytest.mark.slow
 def test_a_study_with_an_algorithm_from_a_file(here, capsys):
     (here / "mine.py").write_text(SKELETON)
     (here / "both.toml").write_text(

@@ -141,6 +141,7 @@ def test_all_runs_are_done_and_are_not_done_again(whole):
     assert archives_of(root, study) == before
 
 
+@pytest.mark.slow
 def test_runs_that_their_time_ends_are_done_and_recorded(tmp_path):
     study = make_study("timed", tasks={"arm-2": {}}, algorithms={"mome": Variant("mome", {})}, seeds=[0], minutes=0.02)
     write_study(tmp_path, study)
@@ -245,6 +246,7 @@ def on_a_cluster(root, seeds):
     print("killed the node of", *killed)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_does_not_take_the_study_down(whole, tmp_path):
     """Nor does one whose process is killed."""
     local, study = whole[0], study_of([0])

@@ -689,6 +689,7 @@ def any_document_is_a_study_or_an_input_error(folder):
         found.clear()
 
 
+@pytest.mark.slow
 def test_what_is_said_without_the_type_checks_of_tests():
     """They would refuse some values before moqd does, and make the building of many algorithms slow."""
     command = [sys.executable, "-W", "error", "-m", "tests.study.test_file"]

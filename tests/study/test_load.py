@@ -39,6 +39,7 @@ def test_tables_are_those_of_the_report():
         study.run("hopper-2", "short-fronts", 0)
 
 
+@pytest.mark.slow
 def test_a_study_that_has_begun(tmp_path):
     plan = make_study(
         "tiny",

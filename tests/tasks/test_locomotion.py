@@ -189,6 +189,7 @@ def test_after_a_fall_nothing_is_added():
     assert np.all(long.fitness[~fell] != short.fitness[~fell])
 
 
+@pytest.mark.slow
 def test_a_rollout_ends_when_all_its_episodes_have():
     task = moqd.make_task("hopper-2", episode_length=60)
     count, advance = [], task.advance
@@ -306,6 +307,7 @@ def test_other_hidden_sizes():
     assert [layer.kernel.shape for layer in genotype] == [(2, 11, 8), (2, 8, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", each(["ant-2", "halfcheetah-2", "hopper-2", "walker-2"], slow=["ant-2", "halfcheetah-2", "walker-2"])
 )

@@ -109,6 +109,7 @@ def test_a_logarithmic_scale_is_that_of_geomspace():
 POSITIVE = st.floats(np.finfo(np.float32).tiny, 3e38)
 
 
+@pytest.mark.slow
 @given(st.lists(POSITIVE, min_size=2, max_size=2), st.lists(st.floats(0, 1, width=32), min_size=1, max_size=50))
 @example([0.1, 0.3], [0.0, 1.0])
 @example([float(np.finfo(np.float32).tiny), 3e38], [0.0, 0.5, 1.0])
@@ -162,6 +163,7 @@ def test_a_real_without_logarithm_is_a_pair():
     assert TaskConfig.of(task).description["bounds"] == [[0.0, 1.0], [-2.0, 5.5]]
 
 
+@pytest.mark.slow
 def test_a_run_on_a_logarithmic_scale_is_read_without_its_task(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("moqd.report.run.save", lambda *_: None)  # figures are drawn but not written, for speed
 

@@ -19,6 +19,7 @@ from moqd.tasks.unrolled import unrolled
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "robot", ["hopper", *(pytest.param(name, marks=SLOW) for name in ("ant", "halfcheetah", "walker2d"))]
 )
