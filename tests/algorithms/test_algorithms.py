@@ -35,15 +35,6 @@ FEW = {
     "buffers": 6,
     "front_size": 20,
 }
-PAPER = {
-    "variation": "iso-line",
-    "iso_sigma": 0.005,
-    "line_sigma": 0.05,
-    "crowding": False,
-    "guided": False,
-    "cell_selection": "uniform",
-}
-"""MOME for vectors as for policies."""
 LEARNERS = [name for name, entry in ALGORITHMS.items() if entry.policies]
 OTHERS = [name for name in ALGORITHMS if name not in LEARNERS]
 

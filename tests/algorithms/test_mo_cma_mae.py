@@ -6,7 +6,7 @@ import pytest
 import moqd
 from moqd.core.types import Source
 from moqd.runs.loop import Loop
-from tests.algorithms.test_algorithms import PAPER
+from tests.plain import PLAIN
 
 SMALL = {"num_cells": 16, "front_length": 8, "ga_batch": 20, "num_emitters": 2}
 
@@ -47,7 +47,7 @@ def test_it_is_ahead_of_the_papers_mome_and_of_random_search_on_spheres_with_20_
     task = plane(spheres, parameters=20, reference_point=(-8.0, -8.0))
     places = {"num_cells": 32, "front_length": 10}
     found = moqd.run(moqd.make_algorithm("mo-cma-mae", task, **places), task, iterations=50, seed=1).metrics
-    mome = moqd.make_algorithm("mome", task, ga_batch=80, **PAPER, **places)
+    mome = moqd.make_algorithm("mome", task, ga_batch=80, **PLAIN, **places)
     rival = moqd.run(mome, task, iterations=50, seed=1).metrics
     first = rival["moqd_score"][0], rival["coverage"][0]
     assert found["moqd_score"][-1] > 1.5 * rival["moqd_score"][-1] > 1.5 * first[0]

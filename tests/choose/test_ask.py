@@ -80,7 +80,7 @@ def test_what_may_be_asked_for_depends_on_the_actor(run_of):
 
 
 def test_what_cannot_be_asked_is_one_sentence(run_of, tmp_path):
-    plain = {"iterations": 1, "ga_batch": 8, "num_cells": 8, "guided": False, "cell_selection": "uniform"}
+    plain = {"iterations": 1, "ga_batch": 8, "num_cells": 8}
     with pytest.raises(moqd.InputError, match="the actor of 'mome-dcrl' takes a feature; give 1 numbers, for right"):
         moqd.ask_actor(run_of("mome-dcrl"))
     with pytest.raises(moqd.InputError, match="give 2 weights"):

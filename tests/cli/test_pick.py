@@ -7,13 +7,14 @@ import pytest
 
 import moqd
 from moqd.cli.main import main
+from tests.plain import PLAIN
 from tests.plots.made import made_run
 
 
 @pytest.mark.usefixtures("odd_task")
 def test_pick_tells_a_feature_from_an_objective_and_writes_json(tmp_path, capsys):
     task = moqd.make_task("odd")
-    algorithm = moqd.make_algorithm("mome", task, ga_batch=8, num_cells=4)
+    algorithm = moqd.make_algorithm("mome", task, ga_batch=8, num_cells=4, **PLAIN)
     with pytest.warns(UserWarning, match=r"outside of the bounds of 'w \[/kg\]'"):
         moqd.run(algorithm, task, iterations=2, out=tmp_path / "run")
     pick = ["pick", str(tmp_path / "run"), "--episodes", "2"]

@@ -9,6 +9,7 @@ import pytest
 import moqd
 from moqd.report import write_report
 from moqd.runs.reevaluate import MEASURED, Reevaluation
+from tests.plain import PLAIN
 from tests.plots.made import made_run
 
 SIX = ["moqd_score", "moqd_sparsity_score", "global_hypervolume", "global_sparsity", "max_sum_scores", "coverage"]
@@ -20,7 +21,7 @@ NOTHING = Reevaluation(
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     task = moqd.make_task("arm-2", num_joints=3)
-    algorithm = moqd.make_algorithm("mome", task, ga_batch=16, num_cells=10, front_length=5)
+    algorithm = moqd.make_algorithm("mome", task, ga_batch=16, num_cells=10, front_length=5, **PLAIN)
     return moqd.run(algorithm, task, iterations=3, log_every=1, seed=4, out=tmp_path_factory.mktemp("a run") / "arm")
 
 

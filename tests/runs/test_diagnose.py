@@ -20,7 +20,8 @@ from moqd.core.types import Source
 from moqd.io.files import read_tensors
 from moqd.runs.timing import Measured, Measurement
 from tests import naive
-from tests.algorithms.test_algorithms import PAPER, small
+from tests.algorithms.test_algorithms import small
+from tests.plain import PLAIN
 from tests.quick import only
 from tests.walk import Walk, walk
 
@@ -292,7 +293,7 @@ def plain(tmp_path_factory) -> moqd.Run:
         feature_bounds=[(0.0, 1.0)],
     )
     few = {"iterations": 3, "ga_batch": 6, "num_cells": 4}
-    return moqd.run("mome", task, **few, **PAPER, out=tmp_path_factory.mktemp("plain") / "run")
+    return moqd.run("mome", task, **few, **PLAIN, out=tmp_path_factory.mktemp("plain") / "run")
 
 
 @pytest.mark.slow

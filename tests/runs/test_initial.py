@@ -10,6 +10,7 @@ import moqd
 from moqd.runs.initial import NUM_SAMPLES, beginning
 from moqd.runs.ledger import INITIAL, read_evaluations
 from moqd.tasks.task import UNKNOWN
+from tests.plain import PLAIN
 from tests.runs.test_session import bowl
 
 DESIGNS = [
@@ -18,14 +19,7 @@ DESIGNS = [
     np.array([0.5, 15, "glass"], object),
     {"material": "oak", "turns": 3, "wire": 2.5},  # as the second
 ]
-SMALL = {
-    "ga_batch": 16,
-    "num_cells": 4,
-    "front_length": 3,
-    "variation": "iso-line",
-    "guided": False,
-    "cell_selection": "uniform",
-}
+SMALL = {"ga_batch": 16, "num_cells": 4, "front_length": 3, **PLAIN}
 
 
 def spring(calls=None, **changes):

@@ -15,6 +15,7 @@ from moqd.io.files import read_tensors
 from moqd.runs.ledger import EVALUATIONS, Evaluations, Ledger, ledger_for, read_evaluations, write_evaluations
 from moqd.runs.loop import Loop
 from moqd.tasks.function import Measured
+from tests.plain import PLAIN
 from tests.quick import only
 
 NAMES = {
@@ -34,7 +35,7 @@ NUM_DESIGNS = 14 * 8 * 4 * 3
 TINY = NAMES | {"bounds": {"teeth": moqd.Integer(0, 3), "material": moqd.Categorical("steel", "oak", "glass")}}
 BATCH = 24
 OPTIONS = {
-    "mome": {"ga_batch": BATCH, "num_cells": 8, "front_length": 5, "guided": False, "cell_selection": "uniform"},
+    "mome": {"ga_batch": BATCH, "num_cells": 8, "front_length": 5, **PLAIN},
     "nsga2-small": {"population": BATCH, "num_cells": 8},
     "spea2-small": {"population": BATCH, "num_cells": 8},
 }
@@ -139,7 +140,7 @@ def test_real_parameters_are_as_without_a_ledger(monkeypatch):
     names = {name: value for name, value in NAMES.items() if name != "bounds"}
     task = moqd.FunctionTask(function, bounds=[(-40.0, 40.0)] * 3, **names)
     # Such that nothing ends in a corner, and nothing is a copy of its parent.
-    options = OPTIONS["mome"] | {"variation": "iso-line", "iso_sigma": 1e-3, "line_sigma": 1e-3}
+    options = OPTIONS["mome"] | {"iso_sigma": 1e-3, "line_sigma": 1e-3}
     run = moqd.run("mome", task, iterations=4, **options)
     monkeypatch.setattr("moqd.runs.loop.ledger_for", lambda task: None)
     without = moqd.run("mome", task, iterations=4, **options)

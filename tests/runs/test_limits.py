@@ -14,6 +14,7 @@ import moqd
 from moqd.runs.config import MOST_ITERATIONS, RunConfig, usual_log_every
 from moqd.runs.loop import Loop
 from moqd.study.plan import Variant, make_study, named_study
+from tests.plain import PLAIN
 from tests.runs.test_session import bowl
 from tests.walk import Walk, walk
 
@@ -32,16 +33,7 @@ def clock(monkeypatch):
 
 
 def tiny(task):
-    return moqd.make_algorithm(
-        "mome",
-        task,
-        ga_batch=16,
-        num_cells=4,
-        front_length=3,
-        variation="iso-line",
-        guided=False,
-        cell_selection="uniform",
-    )
+    return moqd.make_algorithm("mome", task, ga_batch=16, num_cells=4, front_length=3, **PLAIN)
 
 
 @pytest.fixture(scope="module")
@@ -160,9 +152,7 @@ def test_patience_ends_a_run_that_has_found_all():
         ga_batch=4,
         front_length=5,
         num_cells=1,
-        guided=False,
-        cell_selection="uniform",
-        variation="iso-line",
+        **PLAIN,
         patience=4,
         iterations=100,
         log_every=2,

@@ -8,6 +8,7 @@ import pytest
 
 import moqd
 from moqd.report import write_report
+from tests.plain import PLAIN
 
 NAMES = {
     "name": "brew",
@@ -61,7 +62,7 @@ def test_telling_by_hand_is_a_run_of_the_function(task, tmp_path, rng):
 
 
 def test_failures_and_mistakes(task):
-    with moqd.Optimizer(task, ga_batch=4, num_cells=5) as optimizer:
+    with moqd.Optimizer(task, ga_batch=4, num_cells=5, **PLAIN) as optimizer:
         assert optimizer.batch == 4
         with pytest.raises(moqd.InputError, match="nothing yet"):
             _ = optimizer.run
@@ -105,20 +106,20 @@ def test_what_was_told_is_on_the_disk_and_it_ends_with_its_iterations(tmp_path, 
     synced = []
     monkeypatch.setattr("os.fsync", lambda handle: synced.append(Path(f"/proc/self/fd/{handle}").readlink()))
     task, journal = moqd.FunctionTask(brew, **NAMES), tmp_path / "bench" / "journal" / "00000000.jsonl"
-    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=2, num_cells=5, iterations=0) as optimizer:
+    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=2, num_cells=5, **PLAIN, iterations=0) as optimizer:
         for told, one in enumerate(optimizer.ask()):
             assert synced.count(journal) == told
             optimizer.tell(one, *brew(**one.parameters))
         with pytest.raises(moqd.InputError, match="all of its iterations are done"):
             optimizer.ask()
         assert len(optimizer.run.metrics["iteration"]) == 1, "what was found is there"
-    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=2, num_cells=5, iterations=1) as optimizer:
+    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=2, num_cells=5, **PLAIN, iterations=1) as optimizer:
         assert {one.iteration for one in optimizer.ask()} == {1}, "it goes on with more of them"
 
 
 def test_what_is_told_by_hand_is_not_evaluated_anew_for_a_report(tmp_path):
     task = moqd.FunctionTask(None, resamples=1, **NAMES)
-    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=4, num_cells=5, iterations=0) as optimizer:
+    with moqd.Optimizer(task, out=tmp_path / "bench", ga_batch=4, num_cells=5, **PLAIN, iterations=0) as optimizer:
         for one in optimizer.ask():
             optimizer.tell(one, *brew(**one.parameters))
         with pytest.raises(moqd.InputError, match="has no function"):
@@ -128,7 +129,7 @@ def test_what_is_told_by_hand_is_not_evaluated_anew_for_a_report(tmp_path):
 
 
 def test_numbers_must_be_finite_in_32_bits(task):
-    with moqd.Optimizer(task, **OPTIONS) as optimizer:
+    with moqd.Optimizer(task, **OPTIONS, **PLAIN) as optimizer:
         with pytest.raises(moqd.InputError, match="in 32 bits not finite"):
             optimizer.tell(optimizer.ask()[0], [1e40, 1.0], [1.0], [0.0])
         assert len(optimizer.ask()) == OPTIONS["ga_batch"]

@@ -25,6 +25,7 @@ from moqd.io.errors import BusyError
 from moqd.runs.folder import write_archive
 from tests import naive
 from tests.algorithms.test_algorithms import interrupted
+from tests.plain import FLAGS
 from tests.quick import only
 from tests.runs.test_lock import place
 from tests.runs.test_session import bowl, small
@@ -297,6 +298,7 @@ def start(arguments, folder, **options):
 
 
 ENDLESS = ["train", "arm-2", "--iterations", "10000000", "--ga-batch", "16", "--num-cells", "8", "--devices", "1"]
+ENDLESS += FLAGS
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])

@@ -14,12 +14,11 @@ from moqd.core.types import Evaluation, Transition
 from moqd.report.run import write_report
 from moqd.runs.loop import reference_from
 from moqd.tasks.evaluate import evaluate_first
+from tests.plain import PLAIN
 
 
 def small(task):
-    """Without what takes long to compile."""
-    options = {"num_cells": 10, "front_length": 5, "guided": False, "cell_selection": "uniform"}
-    return moqd.make_algorithm("mome", task, ga_batch=16, **options)
+    return moqd.make_algorithm("mome", task, ga_batch=16, num_cells=10, front_length=5, **PLAIN)
 
 
 def bowl(traceable: bool = True, **changes):
@@ -97,7 +96,7 @@ def test_an_empty_archive_is_told(tmp_path):
     distances = bowl(traceable=False).function
     task = bowl(traceable=False, constraint_names=["c"])
     task = replace(task, function=lambda x: (*distances(x), [1.0]))
-    settings = {"ga_batch": 16, "num_cells": 10, "guided": False, "cell_selection": "uniform", "variation": "iso-line"}
+    settings = {"ga_batch": 16, "num_cells": 10, **PLAIN}
     with pytest.warns(UserWarning, match="archive is empty: none of 48 evaluations satisfied all .*; loosen") as told:
         run = moqd.run("mome", task, iterations=2, out=tmp_path / "run", **settings)
     assert len(told) == 1
@@ -171,7 +170,9 @@ def test_the_reference_point_comes_from_the_first_batch():
 
 def test_a_run_is_written_and_loaded(tmp_path):
     task = moqd.make_task("arm-2", num_joints=5, reference_point=[2.0, 0.4])
-    run = moqd.run(small(task), task, iterations=12, seed=7, out=tmp_path / "deep" / "run")
+    options = {"num_cells": 10, "front_length": 5, "guided": False, "cell_selection": "uniform"}
+    algorithm = moqd.make_algorithm("mome", task, ga_batch=16, **options)
+    run = moqd.run(algorithm, task, iterations=12, seed=7, out=tmp_path / "deep" / "run")
     loaded = moqd.load_run(tmp_path / "deep" / "run")
     assert loaded.config == run.config
     assert loaded.config.algorithm.to_json() == {

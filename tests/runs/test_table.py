@@ -17,6 +17,7 @@ from moqd.io.files import read_tensors, whole, write_tensors
 from moqd.runs.folder import read_archive
 from moqd.runs.packing import packed
 from moqd.study.summaries import without_genotypes
+from tests.plain import PLAIN
 from tests.plots.made import made_run
 
 
@@ -43,7 +44,7 @@ def spring_task():
 @pytest.fixture(scope="module")
 def spring_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spring") / "run"
-    return moqd.run("mome", spring_task(), iterations=3, ga_batch=32, num_cells=8, front_length=30, out=folder)
+    return moqd.run("mome", spring_task(), iterations=3, ga_batch=32, num_cells=8, front_length=30, **PLAIN, out=folder)
 
 
 def test_the_table_is_what_the_function_says(spring_run):

@@ -19,7 +19,8 @@ from moqd.runs.compilation import CompileClock
 from moqd.runs.loop import Carry, Loop, keys_for
 from moqd.runs.timing import PartsOfTell, num_parameters_of, read_timing, time_parts, write_timing
 from moqd.tasks.task import validated
-from tests.algorithms.test_algorithms import LEARNERS, PAPER, quick, small, task_for
+from tests.algorithms.test_algorithms import LEARNERS, quick, small, task_for
+from tests.plain import PLAIN
 from tests.walk import walk
 
 COMMON = ["addition", "iteration", "rollout"]
@@ -61,7 +62,7 @@ def timed(name: str) -> Timed:
     with pytest.MonkeyPatch.context() as patch, CompileClock() as clock:
         patch.setattr(timing, "Loop", lambda *arguments: loops.append(Watched(clock, *arguments)) or loops[0])
         # Compiled with other parts, what the defaults for vectors do is rounded otherwise.
-        content = time_parts(small(name, task, **(PAPER if name == "mome" else {})), task, seed=3)
+        content = time_parts(small(name, task, **(PLAIN if name == "mome" else {})), task, seed=3)
     (loop,) = loops
     return Timed(content, loop, copied(loop.carry), tuple(loop.programs))
 

@@ -37,6 +37,7 @@ from moqd.study.status import (
 )
 from moqd.study.summaries import record_of
 from moqd.study.workers import LocalWorkers, RayWorkers, _on_a_node, carry_out, places
+from tests.plain import PLAIN
 from tests.quick import only
 
 ROOT = Path(__file__).parent.parent.parent
@@ -54,7 +55,7 @@ def study_of(seeds, iterations=600, name="tiny", **options):
         name,
         tasks={"arm-2": {"num_joints": 3}},
         algorithms={
-            "mome": Variant("mome", {"ga_batch": 8, **small, **options}),
+            "mome": Variant("mome", {"ga_batch": 8, **small, **PLAIN, **options}),
             "nsga2": Variant("nsga2", {"population": 8, **small}),
         },
         seeds=seeds,

@@ -5,6 +5,7 @@ import pytest
 
 import moqd
 from moqd import FunctionTask, InputError
+from tests.plain import PLAIN
 
 BOUNDS = [(-1.0, 1.0), (10.0, 20.0)]
 NAMES = {"objective_names": ["gain", "cost"], "feature_names": ["width"], "feature_bounds": [(10.0, 20.0)]}
@@ -138,7 +139,7 @@ def test_a_run_in_which_everything_fails_says_why(reason):
     task = FunctionTask(function, name="mill", bounds=BOUNDS, **NAMES)
     expected = "raised ZeroDivisionError .no wind." if reason == "raises" else r"returned \(\[nan, 1.0\]"
     with pytest.raises(moqd.EvaluationError, match=f"every evaluation of task 'mill' failed.*{expected}"):
-        moqd.run(moqd.make_algorithm("mome", task, ga_batch=4, num_cells=4), task, iterations=10)
+        moqd.run(moqd.make_algorithm("mome", task, ga_batch=4, num_cells=4, **PLAIN), task, iterations=10)
 
 
 def test_options_may_be_sequences_also_of_a_batch():
