@@ -86,7 +86,11 @@ RELATED = ["mome-pgx", "mome-dcrl", "dcrl-me", *(name for name in ALGORITHMS if 
 
 
 @pytest.mark.parametrize(
-    "name", quick(ALGORITHMS, except_for=[*RELATED, "mome", "mome-p2c", "pga-me", "pg-morl", "spea2"])
+    "name",
+    quick(
+        ALGORITHMS,
+        except_for=[*RELATED, "mome", "mo-cma-mae", "mome-p2c", "pga-me", "pg-morl", "spea2", "mcx", "move"],
+    ),
 )
 def test_two_steps_keep_the_structure_and_are_compiled_once(name):
     task = walk(3) if name in LEARNERS else moqd.make_task("dtlz2-5")

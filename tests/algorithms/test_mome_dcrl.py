@@ -95,6 +95,7 @@ def generations(name, task, number, **options):
         offspring = on_one(algorithm.ask(jax.random.key(i), state))
 
 
+@pytest.mark.slow  # tests/choose/test_ask.py has a run of it
 def test_offspring_know_their_aim_and_so_does_experience():
     task = walk()
     for before, offspring, evaluation, info, after in generations("mome-dcrl", task, 3):

@@ -1,5 +1,6 @@
 """The actor of a run, asked for what its archive does not have."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
@@ -86,7 +87,7 @@ def test_what_cannot_be_asked_is_one_sentence(run_of, tmp_path):
     with pytest.raises(moqd.InputError, match="give 2 weights"):
         moqd.ask_actor(run_of("mome-dcrl"), [1, 2, 3], feature=[0.5])
     with pytest.raises(moqd.InputError, match="not in a folder"):
-        moqd.ask_actor(moqd.run("mome", walk(), **plain))
+        moqd.ask_actor(replace(run_of("mome-dcrl"), path=None), feature=[0.5])
     run = moqd.run("mome", walk(), **plain, out=tmp_path / "run")
     with pytest.raises(moqd.InputError, match="is of algorithm 'mome', which has no actor that can be asked"):
         moqd.ask_actor(run)

@@ -33,8 +33,10 @@ PAGES = [
 ]
 NEEDED = {"coming-from.md": "ribs"}
 """What a page imports that only `make bench` installs."""
-QUICK = ("README.md", "skeleton.py")
-"""What a reader tries first; each is a process of its own that compiles everything."""
+QUICK = ("README.md",)
+"""What a reader tries first; each is a process of its own that compiles everything.
+
+tests/runs/test_user_code.py runs the skeleton."""
 EXAMPLES = [*sorted((ROOT / "examples").glob("*.py")), ROOT / "docs" / "skeleton.py"]
 
 
@@ -180,7 +182,13 @@ def test_examples_run(example, tmp_path):
     run_in(tmp_path, example.read_text())
 
 
-@pytest.mark.parametrize("path", evidence.DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.slow if path.name == "evidence.md" else (), id=path.name)  # all of them
+        for path in evidence.DOCUMENTS
+    ],
+)
 def test_tables_of_evidence_are_those_of_the_results(path):
     text = path.read_text()
     assert "made by python -m benchmarks.evidence" in text

@@ -13,12 +13,10 @@ sys.path.insert(0, str(ROOT / "docs"))
 import notebooks  # noqa: E402
 
 PATHS = sorted(notebooks.FOLDER.glob("*.py"))
-QUICK = ("own_design_problem",)
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in PATHS]
-)
+@pytest.mark.slow  # the README's program and docs/reference/ run with the same defaults
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_notebooks_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

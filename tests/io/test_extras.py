@@ -26,6 +26,7 @@ def test_a_broken_package_is_not_called_missing(tmp_path, monkeypatch):
         need("broken_package", "ray", "this")
 
 
+@pytest.mark.slow  # tests/documentation/test_wheel.py does it where they are not installed
 def test_a_function_needs_no_extra(tmp_path):
     """In an interpreter in which no package of an extra can be imported."""
     program = textwrap.dedent("""

@@ -75,7 +75,7 @@ class Recorded(moqd.FunctionTask):
 
 
 def small(task, name="nsga2-small"):
-    return moqd.make_algorithm(name, task, population=POPULATION, num_cells=8, front_length=10)
+    return moqd.make_algorithm(name, task, population=POPULATION, num_cells=8, front_length=10, variation="iso-line")
 
 
 def lines_of(path):

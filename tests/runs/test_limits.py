@@ -93,6 +93,7 @@ def test_chunks_meet_the_time_and_log_points_grow(clock, monkeypatch):
     assert_same(run, moqd.run(algorithm, task, iterations=last))
 
 
+@pytest.mark.slow
 def test_environment_steps_are_a_budget(tmp_path):
     """The run ends with the iteration in which they are made, also one that is compiled as a whole."""
 
@@ -115,6 +116,10 @@ def test_environment_steps_are_a_budget(tmp_path):
     assert moqd.load_run(tmp_path / "run", task=task).config == run.config
     more = moqd.resume(tmp_path / "run", **given, env_steps=int(steps[40]))
     assert_same(more, whole)
+
+
+def test_a_task_that_counts_no_steps_has_no_budget_of_them():
+    fields = {name: value for name, value in vars(walk()).items() if not name.startswith("_")}
     with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'walk' counts no steps"):
         moqd.run("mome", walk(), ga_batch=16, num_cells=4, env_steps=10)
     with pytest.raises(moqd.InputError, match="env_steps is 10, but task 'walk' counted no steps"):

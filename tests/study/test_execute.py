@@ -56,7 +56,7 @@ def study_of(seeds, iterations=600, name="tiny", **options):
         tasks={"arm-2": {"num_joints": 3}},
         algorithms={
             "mome": Variant("mome", {"ga_batch": 8, **small, **PLAIN, **options}),
-            "nsga2": Variant("nsga2", {"population": 8, **small}),
+            "nsga2": Variant("nsga2", {"population": 8, **small, "variation": "iso-line"}),
         },
         seeds=seeds,
         iterations=iterations,

@@ -28,7 +28,7 @@ class Line(moqd.Task):
         return Evaluation(fitness, jnp.zeros((x.shape[0], 0)), jnp.ones(x.shape[0], bool))
 
 
-@pytest.mark.parametrize("traceable", [True, False])
+@pytest.mark.parametrize("traceable", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_non_finite_is_failed_and_counted(traceable, tmp_path):
     task = Line(name="line", objective_names=["a", "b"], traceable=traceable)
     algorithm = moqd.make_algorithm("mome", task, ga_batch=32)

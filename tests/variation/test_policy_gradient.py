@@ -82,6 +82,7 @@ def test_every_parent_rises_on_held_out_states(conditioned):
     assert (after > before + 0.01).all()
 
 
+@pytest.mark.slow  # the straightforward way improves each alone
 def test_a_parent_does_not_depend_on_who_else_is_improved():
     parents, preference, critics, obs = problem(6, 2)
     together = improve(parents, preference, first(critics), obs, learning_rate=0.01)
