@@ -7,8 +7,11 @@ import pytest
 
 import moqd
 from moqd.algorithms.guide import (
+    GAIN,
     LEAST,
     MOST,
+    SIZE,
+    START,
     initial_guide,
     is_led,
     renew_guide,
@@ -35,9 +38,8 @@ def task_of(function=narrow, **others):
         feature_names=["f"],
         feature_bounds=[(0.0, 1.0)],
         constraint_names=[f"c{i}" for i in range(4)],
-        reference_point=[0.0, 0.0],
         traceable=True,
-        **others,
+        **{"reference_point": [0.0, 0.0], **others},
     )
 
 
@@ -117,6 +119,21 @@ def test_the_guide_leads_while_it_advances_or_is_beyond_the_reference_point():
     for i in range(30):
         rising = told(rising, np.full((4, 2), 2.0 + i, np.float32))
     assert float(share_of(rising, task)) == pytest.approx(MOST)
+
+
+def test_a_guide_leads_all_the_way_to_what_is_feasible_and_then_earns_its_share():
+    """Also where no reference point is known."""
+    task, offspring = task_of(reference_point=None), offspring_of(SIZE)
+    guide = initial_guide(offspring, 1, constrained=True)
+
+    def of(num_infeasible):
+        violation = jnp.zeros(SIZE).at[:num_infeasible].set(1.0)
+        members = guide.population._replace(valid=jnp.ones(SIZE, bool), violation=violation)
+        return float(share_of(guide._replace(population=members), task))
+
+    assert of(SIZE) == pytest.approx(MOST)
+    assert of(SIZE // 2) == pytest.approx(MOST / 2)
+    assert of(0) == pytest.approx(GAIN * START)
 
 
 @pytest.mark.parametrize(("better", "expected"), [(1.0, 0.95), (-1.0, 0.5)])

@@ -30,6 +30,8 @@ LEAST, MOST = 0.2, 0.95
 """Shares of the offspring that the guide may have."""
 GAIN = 3.0
 """Its share for each offspring in which it advances."""
+START = 0.1
+"""Its progress before any is known: little, or it takes the first thousand evaluations from the cells."""
 MEMORY = 0.9
 """How much of the progress before counts in the next iteration."""
 MATES = 0.5
@@ -59,20 +61,20 @@ def initial_guide(offspring: Offspring, num_cells: int, *, constrained: bool) ->
         jax.tree.map(lambda leaf: jnp.zeros((num_cells, *leaf.shape[1:]), leaf.dtype), offspring.genotype),
         jnp.full(num_cells, jnp.inf),
     )
-    return Guide(empty_population(offspring, SIZE, ranked), jnp.ones(()), strays if constrained else None)
+    return Guide(empty_population(offspring, SIZE, ranked), jnp.float32(START), strays if constrained else None)
 
 
 def share_of(guide: Guide, task: Task) -> Float[Array, ""]:
-    """Of the offspring: the larger, the more the guide advances, and the less of it is beyond the reference point.
+    """Of the offspring: the larger, the more the guide advances, and the less of it counts.
 
-    What is not better than the reference point in every objective adds no hypervolume, wherever it is.
+    What is infeasible, or not better than the reference point in every objective, adds no hypervolume, wherever it is.
     """
-    share = jnp.clip(GAIN * guide.progress, LEAST, MOST)
-    if task.reference_point is None:
-        return share
     population = guide.population
-    counts = population.valid & (population.violation <= 0) & _is_above_reference(population.fitness, task)
-    return jnp.maximum(share, MOST * (1 - jnp.mean(counts, dtype=jnp.float32)))
+    counts = population.valid & (population.violation <= 0)
+    if task.reference_point is not None:
+        counts &= _is_above_reference(population.fitness, task)
+    earned = jnp.clip(GAIN * guide.progress, LEAST, MOST)
+    return jnp.maximum(earned, MOST * (1 - jnp.mean(counts, dtype=jnp.float32)))
 
 
 def _is_above_reference(fitness: Float[Array, "*rows objectives"], task: Task) -> Bool[Array, "*rows"]:
@@ -132,7 +134,6 @@ def renew_guide(guide: Guide, archive: Archive, task: Task, offspring: Offspring
     counts = is_led(share_of(guide, task), batch) & (offspring.source == Source.GA)
     number = jnp.sum(counts, dtype=jnp.float32)
     now = jnp.sum(advances & counts, dtype=jnp.float32) / jnp.maximum(number, 1)
-    # Until something is feasible, to get there is progress enough.
     progress = jnp.where((number > 0) & jnp.any(first), MEMORY * guide.progress + (1 - MEMORY) * now, guide.progress)
     strays = None if guide.strays is None else _caught(guide.strays, archive, offspring, evaluation)
     return Guide(renew(members, offspring, evaluation, ranked)[0], progress, strays)
