@@ -67,7 +67,7 @@ def planned(line):
 
 def test_flags_go_before_presets_and_presets_before_defaults():
     plan = planned("hopper-2")
-    assert (plan.algorithm_name, plan.task.episode_length, plan.algorithm.ga_batch) == ("mome-p2c-plus", 250, 120)
+    assert (plan.algorithm_name, plan.task.episode_length, plan.algorithm.ga_batch) == ("mome-p2c-plus", 250, 60)
     assert plan.budget == {"evaluations": 9600}
     plan = planned("hopper-2 --preset paper --algorithm mome-p2c --ga-batch 7 --iterations 3")
     assert (plan.task.episode_length, plan.algorithm.ga_batch, plan.algorithm.pg_batch) == (1000, 7, 64)

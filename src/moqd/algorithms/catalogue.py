@@ -92,9 +92,9 @@ ABLATIONS = {
     "no-crowding": _ablation(4, "No-Crowding", "without crowding", crowding=False),
 }
 PLUS = {
-    "ga_batch": 120,
-    "pg_batch": 48,
-    "actor_batch": 24,
+    "ga_batch": 60,
+    "pg_batch": 24,
+    "actor_batch": 12,
     "critic_steps": 1800,
     "minibatch": 128,
     "critic_hidden_sizes": (128, 128),

@@ -23,8 +23,10 @@ from moqd.io.lazy import later
 
 AT_ONCE = 512
 """How many solutions `merge` adds at a time, and how many newcomers' fronts are shortened at a time."""
-NARROW, WIDER = 16, 4
-"""Cells with up to 16 newcomers are shortened together, then those with up to four times as many, and so on."""
+SMALL, NARROW, WIDER = 64, 16, 16
+"""The fronts that a small batch makes too long are shortened by one program. With larger batches those of cells with up
+to 16 newcomers have a program of their own, then those with up to 16 times as many, and so on: each takes a second to
+compile, and what is kept does not depend on it."""
 BY_WORTH = 0.9
 """How many cells are selected by their worth where it is known; the others are drawn uniformly."""
 FINENESS = 2.0**20
@@ -384,7 +386,7 @@ def _shorten_fronts(
         num_portions = (jnp.sum(which) + at_once - 1) // at_once
         return jax.lax.fori_loop(0, num_portions, lambda i, kept: shorten_some(portion(i), kept, width), kept)
 
-    kept, least, width = (stays, enters), 0, min(NARROW, batch)
+    kept, least, width = (stays, enters), 0, batch if batch <= SMALL else NARROW
     while least < batch:
         which = over & (groups.size > least) & (groups.size <= width)
         kept = shorten_all(which, kept, width=width, at_once=max(1, min(num_groups, AT_ONCE // width)))

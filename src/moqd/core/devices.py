@@ -12,6 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -29,6 +30,8 @@ FLAGS = {
 """Multi-output fusion is available, but no program uses it..."""
 FUSION = {"xla_disable_hlo_passes": ""}
 """...unless it is compiled with this."""
+BRIEFLY = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+"""For a program that runs once on a CPU: less work for the compiler, and the same numbers."""
 LANES = 8
 """Rows are padded to a multiple of this, the width of a vector operation."""
 ROWS_AT_ONCE = 128
@@ -74,6 +77,14 @@ def num_cores() -> int:
 def compiled(function: Callable[..., Any], *, fused: bool = True) -> Callable[..., Any]:
     """`jax.jit` for a simulation, with the fusion that `use_devices` allows. Do not call it inside another program."""
     return jax.jit(function, compiler_options=FUSION if fused else None)
+
+
+def compile_briefly(lowered: Any) -> Any:
+    """Compiles a program that runs once, in half the time where XLA knows how."""
+    if jax.default_backend() == "cpu":
+        with suppress(jax.errors.JaxRuntimeError):  # another version of XLA has other options
+            return lowered.compile(compiler_options=BRIEFLY)
+    return lowered.compile()
 
 
 def is_traced() -> bool:

@@ -23,7 +23,7 @@ from moqd.algorithms import Algorithm
 from moqd.algorithms.algorithm import random_offspring
 from moqd.algorithms.effort import ALIKE, TURNS
 from moqd.core.archive import Archive
-from moqd.core.devices import on_one, release_memory, shapes_on_one
+from moqd.core.devices import compile_briefly, on_one, release_memory, shapes_on_one
 from moqd.core.types import Evaluation, Key, Offspring, Source
 from moqd.io.errors import DivergenceError, EvaluationError, InputError
 from moqd.runs.folder import members
@@ -312,6 +312,9 @@ class Loop:
         def compile_one(name: str, *arguments: Any) -> None:
             setattr(self, name, getattr(self, name).lower(*arguments).compile())
 
+        def compile_init() -> None:
+            self._init = compile_briefly(self._init.lower(self._root))
+
         def lower_evaluator() -> tuple[Any, ...]:
             """And the arguments of `tell`, which takes what it gives."""
             evaluation = self._evaluator.lower(self._root, self._offspring.genotype, self._offspring.noise)
@@ -319,7 +322,7 @@ class Loop:
 
         if self._algorithm.uses_devices:
             with ThreadPoolExecutor() as pool:
-                under_way = [pool.submit(compile_one, "_init", self._root)]  # while the evaluator is traced
+                under_way = [pool.submit(compile_init)]  # while the evaluator is traced
                 told = lower_evaluator()
                 under_way += [pool.submit(self._evaluator.compile), pool.submit(compile_one, "_tell", *told)]
                 for one in under_way:
@@ -327,6 +330,7 @@ class Loop:
             release_memory()
             return
         told = lower_evaluator()
+        compile_init()
         compile_one("_ask", *shapes_on_one((self._root, jnp.int32(0), self._state)))
         release_memory()
         self._evaluator.compile()
