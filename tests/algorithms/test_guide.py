@@ -136,7 +136,7 @@ def test_a_guide_leads_all_the_way_to_what_is_feasible_and_then_earns_its_share(
     assert of(0) == pytest.approx(GAIN * START)
 
 
-@pytest.mark.parametrize(("better", "expected"), [(1.0, 0.95), (-1.0, 0.5)])
+@pytest.mark.parametrize(("better", "expected"), [pytest.param(1.0, 0.95, marks=pytest.mark.slow), (-1.0, 0.5)])
 def test_parents_are_mostly_from_cells_that_add_hypervolume_once_there_are_some(better, expected):
     task = task_of()
     first = Offspring(jnp.zeros((2, 6)).at[0].set(1.0), jnp.ones((2, 2)) / 2, jnp.full(2, Source.GA))

@@ -74,6 +74,7 @@ def test_without_a_reference_point_it_takes_that_of_the_run():
     assert loop.carry.state.scale.known
 
 
+@pytest.mark.slow
 def test_while_nothing_is_feasible_it_descends_the_violation():
     def function(x):
         return *two_spheres(x), jnp.sum((x - 0.95) ** 2)[None] - 0.02

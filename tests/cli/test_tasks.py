@@ -4,6 +4,7 @@ import pytest
 
 import moqd
 from moqd.cli.main import main
+from tests.plain import FLAGS
 
 
 def test_a_sample_says_what_is_below_the_reference_point(capsys):
@@ -31,7 +32,7 @@ def test_names_are_never_markup(tmp_path, capsys):
     assert "odd  from [/here]" in told
     assert "v [m/s] ↑, w [/kg] ↓" in told
     assert len([line for line in told.splitlines() if line.startswith(("  v [m/s] ", "  w [/kg] "))]) == 2
-    small = ["--ga-batch", "8", "--num-cells", "4", "--iterations", "2"]
+    small = ["--ga-batch", "8", "--num-cells", "4", "--iterations", "2", *FLAGS]
     assert main(["train", "odd", *small, "--out", str(tmp_path / "run")]) == 0
     told = capsys.readouterr().out
     assert ["best", "in", "v", "[m/s]", "w", "[/kg]"] in [line.split() for line in told.splitlines()]

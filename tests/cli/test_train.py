@@ -11,11 +11,12 @@ from moqd.cli.main import main
 from moqd.cli.train import plan_of
 from moqd.core.tessellation import grid_centroids
 from moqd.runs.ledger import read_evaluations
+from tests.plain import FLAGS
 
 
 def test_train_writes_a_run_and_a_picture(tmp_path, capsys):
     folder = tmp_path / "run"
-    arguments = ["train", "arm-2", "--num-joints", "4", "--algorithm", "nsga2", "--population", "20"]
+    arguments = ["train", "arm-2", "--num-joints", "4", "--algorithm", "nsga2", "--population", "20", *FLAGS[:2]]
     assert main([*arguments, "--iterations", "3", "--seed", "2", "--out", str(folder)]) == 0
     run = moqd.load_run(folder)
     assert run.config.algorithm.options["population"] == 20

@@ -20,6 +20,7 @@ SEED, KIND = st.integers(0, 2**32 - 1), st.sampled_from(["continuous", "grid", "
 on_host = partial(jax.tree.map, np.asarray)  # indexing a JAX array from Python is slow
 # (cells, front length, objectives, batch): narrow and wide newcomers, one cell, one place, many objectives.
 SHAPES = [(4, 3, 2, 8), (1, 5, 3, 24), (6, 1, 2, 12), (2, 4, 5, 40), (3, 6, 1, 8), (2, 7, 2, 150)]
+FEW_SHAPES = [*SHAPES[:2], SHAPES[-1], *(pytest.param(shape, marks=pytest.mark.slow) for shape in SHAPES[2:-1])]
 
 
 def new_archive(cells: int, length: int, objectives: int) -> Archive:
@@ -136,7 +137,7 @@ def test_merged_archives_hold_the_best_of_both(seed, kind):
     assert [set(front) for front in fronts_of(merge(archives[::-1]))] == expected
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", FEW_SHAPES)
 @settings(max_examples=30)
 @given(seed=SEED, kind=KIND)
 def test_order_within_a_batch_does_not_matter(shape, seed, kind):
@@ -150,7 +151,7 @@ def test_order_within_a_batch_does_not_matter(shape, seed, kind):
     assert [set(front) for front in fronts_of(one)] == [set(front) for front in fronts_of(other)]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", FEW_SHAPES)
 @settings(max_examples=30)
 @given(seed=SEED, kind=KIND)
 def test_without_crowding_a_full_front_keeps_some_of_the_non_dominated(shape, seed, kind):

@@ -20,7 +20,9 @@ def test_cvt_is_repeatable_and_spreads_evenly(num_features, rng):
     assert share.max() < 1.8 / 32
 
 
-@pytest.mark.parametrize("num_features", tessellation.SHIPPED_FEATURES)
+@pytest.mark.parametrize(
+    "num_features", [pytest.param(n, marks=[pytest.mark.slow] * (n > 2)) for n in tessellation.SHIPPED_FEATURES]
+)
 def test_the_cells_that_are_shipped_are_those_that_would_be_computed(num_features):
     """If not, because scikit-learn has changed: runs stay comparable, as long as nobody calls `write_shipped`."""
     computed = tessellation._compute_cvt(tessellation.SHIPPED_CELLS, num_features, 0)

@@ -15,8 +15,12 @@ import notebooks  # noqa: E402
 PATHS = sorted(notebooks.FOLDER.glob("*.py"))
 
 
-@pytest.mark.slow  # the README's program and docs/reference/ run with the same defaults
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+SHORT = ["own_design_problem"]
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem not in SHORT)) for path in PATHS]
+)
 def test_notebooks_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -287,7 +287,7 @@ def test_only_what_is_feasible_is_archived(name):
         return objectives, features, [0.2 - a, b - 0.5]
 
     task = Recorded(function, constraint_names=["a is large", "b is small"], **NAMES)
-    options = {"ga_batch": POPULATION} if name == "mome" else {"population": POPULATION}
+    options = {"ga_batch" if name == "mome" else "population": POPULATION, "variation": "iso-line"}
     run = moqd.run(moqd.make_algorithm(name, task, num_cells=8, **options), task, iterations=3)
     a, b = task.parameters(run.solutions().genotype).T
     assert len(a) > 5

@@ -124,6 +124,7 @@ def test_truncation_is_told_from_termination(name):
         np.testing.assert_array_equal(steps.terminated, fallen & steps.valid)
 
 
+@pytest.mark.slow
 @evaluated_tasks
 def test_velocities_sum_to_the_way_and_a_replay_is_the_evaluation(name):
     evaluation, steps = evaluated(name), evaluated(name).transitions

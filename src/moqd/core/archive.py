@@ -23,7 +23,7 @@ from moqd.io.lazy import later
 
 AT_ONCE = 512
 """How many solutions `merge` adds at a time, and how many newcomers' fronts are shortened at a time."""
-SMALL, NARROW, WIDER = 64, 16, 16
+SMALL, NARROW, WIDER = 128, 16, 16
 """The fronts that a small batch makes too long are shortened by one program. With larger batches those of cells with up
 to 16 newcomers have a program of their own, then those with up to 16 times as many, and so on: each takes a second to
 compile, and what is kept does not depend on it."""

@@ -315,21 +315,21 @@ class Loop:
         def compile_init() -> None:
             self._init = compile_briefly(self._init.lower(self._root))
 
-        def lower_evaluator() -> tuple[Any, ...]:
+        def trace_evaluator() -> tuple[Any, ...]:
             """And the arguments of `tell`, which takes what it gives."""
-            evaluation = self._evaluator.lower(self._root, self._offspring.genotype, self._offspring.noise)
+            evaluation = self._evaluator.trace(self._root, self._offspring.genotype, self._offspring.noise)
             return shapes_on_one((self._root, self.carry_shapes(), self._offspring, evaluation))
 
         if self._algorithm.uses_devices:
             with ThreadPoolExecutor() as pool:
                 under_way = [pool.submit(compile_init)]  # while the evaluator is traced
-                told = lower_evaluator()
+                told = trace_evaluator()
                 under_way += [pool.submit(self._evaluator.compile), pool.submit(compile_one, "_tell", *told)]
                 for one in under_way:
                     one.result()
             release_memory()
             return
-        told = lower_evaluator()
+        told = trace_evaluator()
         compile_init()
         compile_one("_ask", *shapes_on_one((self._root, jnp.int32(0), self._state)))
         release_memory()

@@ -45,16 +45,16 @@ class Evaluator:
             return self._program(*arguments)
         return on_one(self._program(*on_all(arguments)))
 
-    def lower(self, key: Any, genotype: Any, noise: Any = None) -> Any:
+    def trace(self, key: Any, genotype: Any, noise: Any = None) -> Any:
         """Traces it ahead for such arguments, of which only shapes count; the shapes of what it gives."""
         shapes = shapes_on_all if self._task.uses_devices else shapes_on_one
         arguments = (key, genotype, noise) if self._explores else (key, genotype)
-        self._program = self._program.lower(*shapes(arguments))
+        self._program = self._program.trace(*shapes(arguments))
         return self._program.out_info
 
     def compile(self) -> None:
-        """After `lower`."""
-        self._program = self._program.compile()
+        """After `trace`."""
+        self._program = self._program.lower().compile()
 
 
 def evaluate_first(
