@@ -13,13 +13,11 @@ sys.path.insert(0, str(ROOT / "docs"))
 import notebooks  # noqa: E402
 
 PATHS = sorted(notebooks.FOLDER.glob("*.py"))
-
-
-SHORT = ["own_design_problem"]
+QUICK = ("own_design_problem",)
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem not in SHORT)) for path in PATHS]
+    "path", [pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in PATHS]
 )
 def test_notebooks_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
